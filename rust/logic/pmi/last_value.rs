@@ -2,16 +2,18 @@
 
 //! The value that a counter had when it was last read or written.
 //!
-//! A count grows by the difference between two values of its counter. A PMI between reading the
-//! counter and remembering its value may do the same, and even write the counter. Of the two, the
-//! one that changes the value adds the difference to the count. A PMI may write the value that is
-//! there already, so the value has a number of the write too ([`CounterWidth::remember_written`]).
+//! A count grows by the difference between two values of its counter. A PMI may come between
+//! reading the counter and remembering its value. It may do the same, and even write the counter.
+//! Of the two, the one that changes the remembered value adds the difference to the count. A PMI
+//! may write the same value again, so each write is numbered, too
+//! ([`CounterWidth::remember_written`]).
 
 use super::Word;
 use crate::logic::regs::period::CounterWidth;
 use core::sync::atomic::AtomicU64;
 
-/// The value that a counter had when it was last read or written, and a number of the write.
+/// The value that a counter had when it was last read or written, with the number of its last
+/// write.
 pub struct LastValue<W = AtomicU64>(W);
 
 impl<W: Word> Default for LastValue<W> {
@@ -21,15 +23,14 @@ impl<W: Word> Default for LastValue<W> {
 }
 
 impl<W: Word> LastValue<W> {
-    /// Returns the value with the number of the write. [`CounterWidth`] has the functions that take
-    /// it.
+    /// Returns the value with the number of the write, for the functions of [`CounterWidth`].
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load()
     }
 
-    /// Reads the counter by `read`, and remembers its value. Returns the value before, and the
-    /// value now: their difference is the caller's to add to the count.
+    /// Reads the counter by `read`, and remembers its value. Returns the previous and the new
+    /// value, whose difference the caller has to add to the count.
     #[inline(always)]
     pub fn advance(&self, width: CounterWidth, mut read: impl FnMut() -> u64) -> (u64, u64) {
         let mut previous = self.0.load();
@@ -46,7 +47,7 @@ impl<W: Word> LastValue<W> {
     ///
     /// # Errors
     ///
-    /// The last value, if it is another.
+    /// Fails with the last value if it is not `previous`.
     #[inline(always)]
     pub fn replace(&self, width: CounterWidth, previous: u64, now: u64) -> Result<(), u64> {
         self.0
@@ -55,19 +56,19 @@ impl<W: Word> LastValue<W> {
 
     /// Remembers that `value` has been written to the counter.
     ///
-    /// The PMI must not handle the counter meanwhile, or be what has written it.
+    /// To be called by the PMI itself, or while it does not handle the counter.
     #[inline]
     pub fn written(&self, width: CounterWidth, value: u64) {
         self.0.store(width.remember_written(self.0.load(), value));
     }
 
-    /// Calls `publish` with the last value, until that has not changed meanwhile.
+    /// Calls `publish` with the last value, and again if the value has changed meanwhile.
     #[inline]
     pub fn publish(&self, mut publish: impl FnMut(u64)) {
         let mut published = self.0.load();
         loop {
             publish(published);
-            // A PMI in between has published a later value, which this one may have overwritten.
+            // A PMI in between has published a later value, which this call may have overwritten.
             let now = self.0.load();
             if now == published {
                 return;

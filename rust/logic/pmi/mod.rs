@@ -2,12 +2,12 @@
 
 //! State that callbacks on a CPU share with its PMI.
 //!
-//! A PMI is an NMI. It may come between any two accesses of a callback, runs to its end on the same
-//! CPU, and no callback runs meanwhile. So the CPU sees each store at once, and no ordering is
-//! needed, but what a PMI finds has to be consistent after each single store.
+//! A PMI is an NMI. It may come between any two accesses of a callback, and runs to its end on the
+//! same CPU before the callback continues. So the CPU sees each store at once, and no memory
+//! ordering is needed, but the state has to be consistent for a PMI after each single store.
 //!
-//! Each protocol is a type of its own, generic over its [`Word`]s: the driver uses it with those of
-//! `core`, and `selftests/host/tests/pmi.rs` has a model checker put PMIs everywhere.
+//! Each protocol is a type of its own, generic over its [`Word`]s: the driver uses `core`'s
+//! atomics, and in `selftests/host/tests/pmi.rs` a model checker puts PMIs everywhere.
 
 pub mod last_value;
 pub mod running;
@@ -17,7 +17,7 @@ use core::sync::atomic::{
     Ordering::Relaxed, //
 };
 
-/// A word that a callback and a PMI access, each time by one instruction.
+/// A word that callbacks and PMIs access, each time by one instruction.
 pub trait Word {
     /// Creates a word with this value.
     fn new(value: u64) -> Self;
@@ -28,14 +28,14 @@ pub trait Word {
     /// Stores `value`.
     fn store(&self, value: u64);
 
-    /// Stores `value` and returns the one before.
+    /// Stores `value` and returns the previous value.
     fn swap(&self, value: u64) -> u64;
 
     /// Stores `new` if the value is `current`.
     ///
     /// # Errors
     ///
-    /// The value, if it is another.
+    /// Fails with the value if it is not `current`.
     fn compare_exchange(&self, current: u64, new: u64) -> Result<(), u64>;
 }
 

@@ -9,7 +9,8 @@
 //!            deactivate()          set_halted(.., false)
 //! ```
 //!
-//! The rules that this keeps for the register shadow are in [`shadow`](crate::logic::regs::shadow).
+//! The rules that this module keeps for the register shadow are in
+//! [`shadow`](crate::logic::regs::shadow).
 
 use super::Word;
 use crate::logic::regs::counter::{
@@ -20,15 +21,15 @@ use core::sync::atomic::AtomicU64;
 
 /// The counters of a CPU that a PMI handles, and those that count after it.
 ///
-/// Only callbacks change which counters are active. What a PMI changes too is changed by
-/// `compare_exchange`, or is as before when the PMI ends.
+/// Only callbacks change the active counters. Words that a PMI changes, too, are changed by
+/// `compare_exchange`, or have their old value again when the PMI ends.
 pub struct Running<W = AtomicU64> {
     /// The counters whose events the PMI may handle: their registers are complete.
     active: W,
-    /// Those of them that an NMI has stopped and that the shadow still takes for running.
+    /// The active counters that an NMI has stopped while the shadow still has them as running.
     halted: W,
-    /// The value of GLOBAL_CTRL after the PMI, but for halted counters. 0 while the PMU is
-    /// disabled, and in a PMI.
+    /// The value of GLOBAL_CTRL after the PMI, from which halted counters are removed. 0 while the
+    /// PMU is disabled, and in a PMI.
     enabled: W,
 }
 
@@ -43,8 +44,8 @@ impl<W: Word> Default for Running<W> {
 }
 
 impl<W: Word> Running<W> {
-    /// Lets the PMI handle `counter`, whose registers and event are complete. Returns whether it
-    /// was halted.
+    /// Lets the PMI handle `counter`, whose registers and event are complete. Returns whether the
+    /// counter was halted.
     #[inline]
     pub fn activate(&self, counter: CounterId) -> bool {
         let was_halted = self.set_halted(counter.mask(), false);
@@ -53,14 +54,14 @@ impl<W: Word> Running<W> {
         was_halted
     }
 
-    /// Keeps the PMI from `counter`.
+    /// Keeps the PMI from handling `counter`.
     #[inline]
     pub fn deactivate(&self, counter: CounterId) {
         self.active
             .store(self.active.load() & !counter.mask().bits());
     }
 
-    /// Returns the counters that are active, halted ones among them.
+    /// Returns the active counters, including halted ones.
     #[inline]
     pub fn active(&self) -> CounterMask {
         CounterMask::from_bits(self.active.load())
@@ -78,18 +79,18 @@ impl<W: Word> Running<W> {
         CounterMask::from_bits(halted).contains(counter)
     }
 
-    /// Returns the counters that are halted and that the shadow takes for running.
+    /// Returns the counters that are halted while the shadow has them as running.
     #[inline]
     pub fn halted(&self) -> CounterMask {
         CounterMask::from_bits(self.halted.load())
     }
 
-    /// Halts `counters`, or records that they are halted no longer. Returns whether that changes
-    /// anything.
+    /// Halts `counters`, or records that they are no longer halted. Returns whether this has
+    /// changed anything.
     ///
-    /// An NMI halts a counter: the interrupted code may be using the register shadow. So the
-    /// counter is only left out of GLOBAL_CTRL, and the shadow takes it for running, until a
-    /// callback brings the shadow up to date.
+    /// An NMI cannot stop a counter by the register shadow, which the interrupted code may be
+    /// using. So it halts the counter: removes it from GLOBAL_CTRL only, while the shadow has it as
+    /// running until a callback updates the shadow.
     #[inline]
     pub fn set_halted(&self, counters: CounterMask, halt: bool) -> bool {
         let mut halted = self.halted.load();
@@ -115,15 +116,15 @@ impl<W: Word> Running<W> {
         self.enabled.store(counters.bits());
     }
 
-    /// Returns the value of GLOBAL_CTRL after the PMI, and makes it 0 until it is
+    /// Returns the value of GLOBAL_CTRL after the PMI, and replaces it by 0 until it is
     /// [set](Self::set_enabled) again. The caller stops the counters next.
     #[inline]
     pub fn take_enabled(&self) -> CounterMask {
         CounterMask::from_bits(self.enabled.swap(0))
     }
 
-    /// Lets the enabled counters count, except halted ones, by `write`, which sets GLOBAL_CTRL.
-    /// Does nothing if none is enabled.
+    /// Lets the enabled counters count, except halted ones, by calling `write`, which sets
+    /// GLOBAL_CTRL. Does nothing if no counter is enabled.
     #[inline]
     pub fn run(&self, write: impl FnMut(CounterMask)) {
         let enabled = self.enabled.load();
@@ -132,14 +133,15 @@ impl<W: Word> Running<W> {
         }
     }
 
-    /// Calls `write` with those of `counters` that are not halted, until an NMI has halted none
+    /// Calls `write` with the `counters` that are not halted, and again if an NMI has halted one
     /// meanwhile.
     #[inline]
     pub fn without_halted(&self, counters: CounterMask, mut write: impl FnMut(CounterMask)) {
         loop {
             let halted = self.halted();
             write(counters.without(halted));
-            // Such an NMI has written the right value, and `write` the old one after it.
+            // Otherwise an NMI has written the right value, and `write` has overwritten it with the
+            // old one.
             if self.halted() == halted {
                 return;
             }

@@ -2,9 +2,9 @@
 
 //! Counters and sets of counters.
 //!
-//! Whatever an event can be put on is one bit of one mask. Bits 0 to 47 are laid out as in
+//! Each thing on which an event can be put is one bit of one mask. Bits 0 to 47 are laid out as in
 //! IA32_PERF_GLOBAL_CTRL and GLOBAL_STATUS (SDM vol. 3B, "Architectural Performance Monitoring
-//! Version 2"), the rest as mainline has it (`x86_pmu_capability`, `use_fixed_pseudo_encoding()`,
+//! Version 2"), the others as in mainline (`x86_pmu_capability`, `use_fixed_pseudo_encoding()`,
 //! `is_metric_idx()`, `is_topdown_idx()`, `arch/x86/include/asm/perf_event.h`):
 //!
 //! | Bits | What |
@@ -12,7 +12,7 @@
 //! | 0-31 | general-purpose counters: count any event that their event select names |
 //! | 32-47 | fixed counters: count one event each |
 //! | 48-55 | topdown metrics: shares of the slots, read from PERF_METRICS |
-//! | 56 | a guest's branch records: no counter, but what one event at a time can have |
+//! | 56 | a guest's branch records: not a counter, but one event at a time can have them |
 //! | 57-63 | free, for virtual counters |
 
 use core::fmt;
@@ -30,7 +30,7 @@ pub const MAX_COUNTERS: usize = (GUEST_BRANCHES + 1) as usize;
 const FIXED_BASE: u8 = 32;
 /// Index of the first metric (`INTEL_PMC_IDX_METRIC_BASE`).
 const METRIC_BASE: u8 = 48;
-/// Index of the branch records. Mainline's, `INTEL_PMC_IDX_FIXED_VLBR`, is that of a bit of
+/// Index of the branch records. Mainline's index, `INTEL_PMC_IDX_FIXED_VLBR`, is also a bit of
 /// GLOBAL_STATUS.
 const GUEST_BRANCHES: u8 = METRIC_BASE + MAX_METRICS;
 
@@ -40,7 +40,7 @@ const _: () = {
     assert!(MAX_COUNTERS <= 64, "an index without a bit in a mask");
 };
 
-/// What kind of counter a [`CounterId`] names, with its number among its kind.
+/// The kind of counter that a [`CounterId`] names, with the counter's number within the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterKind {
     /// General-purpose counter: IA32_PMCn, selected by IA32_PERFEVTSELn.
@@ -76,7 +76,7 @@ pub struct CounterId(u8);
 impl CounterId {
     /// General-purpose counter 0.
     pub const FIRST: Self = Self(0);
-    /// Fixed counter 3, which counts the slots that the topdown metrics are shares of.
+    /// Fixed counter 3, which counts slots. Topdown metrics are shares of them.
     pub const SLOTS: Self = Self(FIXED_BASE + 3);
     /// The first topdown metric. Its bit stands for all of PERF_METRICS in GLOBAL_CTRL and
     /// GLOBAL_STATUS.
@@ -117,19 +117,19 @@ impl CounterId {
     /// Returns the counter with the given bit number; `None` where no counter has that bit.
     pub const fn from_index(index: usize) -> Option<Self> {
         if index < MAX_COUNTERS {
-            // INVARIANT: just checked.
+            // INVARIANT: the index has just been checked.
             Some(Self(index as u8))
         } else {
             None
         }
     }
 
-    /// Bit number in a [`CounterMask`], and `hw_perf_event.idx`.
+    /// Returns the bit number in a [`CounterMask`], which is also `hw_perf_event.idx`.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// Kind and number among its kind.
+    /// Returns the kind, with the number within the kind.
     #[inline]
     pub const fn kind(self) -> CounterKind {
         if self.0 < FIXED_BASE {
@@ -155,9 +155,9 @@ impl CounterId {
         matches!(self.kind(), CounterKind::Fixed(_))
     }
 
-    /// Returns the operand of RDPMC (ECX; SDM vol. 2B): the number among its kind for a
-    /// general-purpose counter, with bit 30 set for a fixed one; for the metrics, which are one
-    /// register, bit 29. The branch records have none.
+    /// Returns the operand of RDPMC (ECX; SDM vol. 2B): a general-purpose counter's number, a fixed
+    /// counter's number with bit 30, and bit 29 for the metrics, which are one register. The branch
+    /// records have no operand.
     pub const fn rdpmc_index(self) -> u32 {
         match self.kind() {
             CounterKind::Gp(n) => n as u32,
@@ -167,9 +167,9 @@ impl CounterId {
         }
     }
 
-    /// Returns the set that holds this counter alone.
+    /// Returns the set with only this counter.
     pub const fn mask(self) -> CounterMask {
-        // Not `<<`: that the index is below 64 is more than the compiler knows.
+        // Not `<<`: the compiler does not know that the index is below 64.
         CounterMask(1u64.wrapping_shl(self.0 as u32))
     }
 }
@@ -250,7 +250,7 @@ impl CounterMask {
         self.0
     }
 
-    /// Returns how many counters are in the set.
+    /// Returns the number of counters in the set.
     pub const fn weight(self) -> u32 {
         self.0.count_ones()
     }
@@ -270,7 +270,7 @@ impl CounterMask {
         Self(self.0 & Self::ALL_FIXED)
     }
 
-    /// Returns what else is in the set than general-purpose counters: fixed counters and metrics.
+    /// Returns the set without its general-purpose counters: fixed counters and metrics.
     pub const fn beyond_gp(self) -> Self {
         Self(self.0 & (Self::ALL_FIXED | Self::ALL_METRICS))
     }
@@ -300,12 +300,12 @@ impl CounterMask {
         self.0 & other.0 != 0
     }
 
-    /// Returns the counters of either set; `|` where no constant is needed.
+    /// Returns the counters in either set; `|` for constants.
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Returns the counters of both sets; `&` where no constant is needed.
+    /// Returns the counters in both sets; `&` for constants.
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
@@ -335,7 +335,8 @@ impl CounterMask {
         }
     }
 
-    /// Returns the counters behind those of the set, where there is one: the second ones of pairs.
+    /// Returns the counter behind each counter of the set, if there is one: the second counters of
+    /// pairs.
     pub const fn behind(self) -> Self {
         Self::from_bits(self.0 << 1)
     }
@@ -432,7 +433,7 @@ pub struct PerCounter<T>([T; PER_COUNTER]);
 const PER_COUNTER: usize = MAX_COUNTERS.next_power_of_two();
 
 impl<T: Copy> PerCounter<T> {
-    /// `value` for every counter.
+    /// Makes a table with `value` for every counter.
     pub const fn new(value: T) -> Self {
         Self([value; PER_COUNTER])
     }
@@ -442,8 +443,8 @@ impl<T> core::ops::Index<CounterId> for PerCounter<T> {
     type Output = T;
 
     fn index(&self, counter: CounterId) -> &T {
-        // The mask changes nothing (see the invariant of `CounterId`); with it the compiler sees
-        // that no bounds check is needed, and no panic path is left for NMI context.
+        // The mask changes nothing, by the invariant of `CounterId`. It shows the compiler that no
+        // bounds check is needed, so that there is no panic path in NMI context.
         &self.0[counter.index() & (PER_COUNTER - 1)]
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters that hold counts of events that have left.
+//! Dirty counters: they hold counts of events that are no longer on them.
 //!
-//! A task that may execute RDPMC could read them. Before such a task runs, the kernel sets the
-//! counters that are marked as dirty to 0 (`perf_clear_dirty_counters()`,
-//! `arch/x86/events/core.c`). The driver marks them, and must never mark one that it uses.
+//! A task that may execute RDPMC could read them. Before such a task runs, the kernel sets counters
+//! to 0 that are marked as dirty (`perf_clear_dirty_counters()`, `arch/x86/events/core.c`). The
+//! driver marks them, and must never mark a counter that it uses.
 //!
-//! Context: the CPU that the counters belong to, interrupts off.
+//! Context: the counters' CPU, interrupts off.
 
 use super::counter::CounterMask;
 
@@ -29,8 +29,8 @@ pub struct Marks {
 }
 
 impl Dirty {
-    /// Records that the counters `used` have events from now on, where those in `marked` are marked
-    /// at present. Returns what changes.
+    /// Records the counters that have events from now on, `used`. `marked` are the counters that
+    /// are marked at present. Returns the changes.
     ///
     /// # Examples
     ///
@@ -50,7 +50,7 @@ impl Dirty {
     /// ```
     pub fn use_counters(&mut self, used: CounterMask, marked: CounterMask) -> Marks {
         let cleared = self.marked.without(marked);
-        // The previous driver may have marked some.
+        // The previous driver may have marked counters, too.
         self.marked = marked.union(self.used).without(used);
         self.used = used;
         Marks {

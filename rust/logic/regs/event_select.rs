@@ -34,7 +34,7 @@ impl EventSelect {
     pub const OS: u64 = 1 << 17;
     /// Count rising edges instead of cycles.
     pub const EDGE: u64 = 1 << 18;
-    /// Toggle a pin on overflow. Never set: attr.config's bit is dropped, as mainline does.
+    /// Toggle a pin on overflow. Never set: the bit of attr.config is dropped, as in mainline.
     pub const PIN_CONTROL: u64 = 1 << 19;
     /// Raise a PMI on overflow.
     pub const INT: u64 = 1 << 20;
@@ -44,26 +44,27 @@ impl EventSelect {
     pub const ENABLE: u64 = 1 << 22;
     /// Invert the comparison with the counter mask.
     pub const INV: u64 = 1 << 23;
-    /// Counter mask: count cycles with at least so many occurrences, bits 24-31.
+    /// Counter mask, bits 24-31: count cycles with at least this number of occurrences.
     pub const CMASK: u64 = 0xff00_0000;
-    /// Count inside TSX transactions only. From Haswell on, where RTM or HLE exists.
+    /// Count inside TSX transactions only. From Haswell on, if RTM or HLE exists.
     pub const IN_TX: u64 = 1 << 32;
-    /// Drop what an aborted TSX transaction counted. Counter 2 only.
+    /// Discard the counts of aborted TSX transactions. Counter 2 only.
     pub const IN_TX_CHECKPOINTED: u64 = 1 << 33;
     /// Write adaptive PEBS records, with the groups of MSR_PEBS_DATA_CFG (`ICL_EVENTSEL_ADAPTIVE`).
     pub const ADAPTIVE: u64 = 1 << 34;
 
     /// AMD: event code, bits 0-7 and 32-35 (`AMD64_EVENTSEL_EVENT`).
     pub const AMD_EVENT: u64 = 0xf_0000_00ff;
-    /// AMD: count in virtual machines only. With [`HOST_ONLY`](Self::HOST_ONLY), count in both, as
-    /// without either. With one of the two, nothing counts while SVM is off (EFER.SVME).
+    /// AMD: count in virtual machines only. Both this and [`HOST_ONLY`](Self::HOST_ONLY) count
+    /// everywhere, as do neither. With only one of them, nothing counts while SVM is off
+    /// (EFER.SVME).
     pub const GUEST_ONLY: u64 = 1 << 40;
     /// AMD: count outside of virtual machines only.
     pub const HOST_ONLY: u64 = 1 << 41;
 
-    /// Event code and unit mask: what the manual's event lists name (`INTEL_ARCH_EVENT_MASK`).
+    /// Event code and unit mask, as in the manual's event lists (`INTEL_ARCH_EVENT_MASK`).
     pub const CODE: u64 = Self::EVENT | Self::UMASK;
-    /// What a PERF_TYPE_RAW attr.config may choose freely (`X86_RAW_EVENT_MASK`).
+    /// The bits that users may set in attr.config of PERF_TYPE_RAW (`X86_RAW_EVENT_MASK`).
     pub const RAW: u64 = Self::CODE | Self::EDGE | Self::INV | Self::CMASK;
     /// The same on AMD's PMUs (`AMD64_RAW_EVENT_MASK`).
     pub const AMD_RAW: u64 = Self::RAW | Self::AMD_EVENT;
@@ -85,7 +86,7 @@ impl EventSelect {
         ((self.0 >> 24) & 0xf00) as u16 | (self.0 & Self::EVENT) as u16
     }
 
-    /// Takes any value, as of `attr.config`.
+    /// Makes an event select of any value, such as `attr.config`.
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
@@ -115,17 +116,17 @@ impl EventSelect {
         self.0 & bits != 0
     }
 
-    /// Counts the cycles with fewer than `n` occurrences instead of the occurrences.
+    /// Changes the event to count the cycles with fewer than `n` occurrences.
     pub const fn cycles_below(self, n: u8) -> Self {
         Self(self.0 & !Self::CMASK | Self::INV | ((n as u64) << 24))
     }
 
-    /// Counts at privilege levels 1 to 3, or not.
+    /// Sets whether to count at privilege levels 1 to 3.
     pub const fn counting_user(self, on: bool) -> Self {
         self.with(Self::USR, on)
     }
 
-    /// Counts at privilege level 0, or not.
+    /// Sets whether to count at privilege level 0.
     pub const fn counting_kernel(self, on: bool) -> Self {
         self.with(Self::OS, on)
     }
@@ -139,11 +140,11 @@ impl EventSelect {
         }
     }
 
-    /// Returns the event's field of IA32_FIXED_CTR_CTRL, at bit 0: OS, USR, any thread, PMI, and
-    /// far above them, at bit 32, adaptive PEBS records (`ICL_FIXED_0_ADAPTIVE`).
+    /// Returns the event's field of IA32_FIXED_CTR_CTRL, at bit 0: OS, USR, any thread and PMI, and
+    /// at bit 32 adaptive PEBS records (`ICL_FIXED_0_ADAPTIVE`).
     ///
-    /// The event's constraint allows the fixed counter only if the field expresses all of the
-    /// event. Mainline: `intel_pmu_enable_fixed()`, `arch/x86/events/intel/core.c`.
+    /// The field must express all of the event; otherwise the event's constraint excludes the fixed
+    /// counter. Mainline: `intel_pmu_enable_fixed()`, `arch/x86/events/intel/core.c`.
     pub const fn fixed_control(self) -> u64 {
         (self.has(Self::OS) as u64)
             | ((self.has(Self::USR) as u64) << 1)

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The registers that events can need beside those of counters.
+//! Extra registers, which some events need besides a counter's registers.
 
-/// A register that an event can need beside the counter's.
+/// A register that an event can need besides a counter's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtraRegister {
     /// MSR_OFFCORE_RSP_0: types of requests and of responses.
     OffcoreResponse0,
     /// MSR_OFFCORE_RSP_1.
     OffcoreResponse1,
-    /// MSR_PEBS_LD_LAT_THRESHOLD: smallest latency of loads in cycles.
+    /// MSR_PEBS_LD_LAT_THRESHOLD: minimum latency of loads in cycles.
     LoadLatency,
     /// MSR_PEBS_FRONTEND: type of front-end event.
     Frontend,
-    /// MSR_LBR_SELECT, or IA32_LBR_CTL: the branches that are recorded. An event needs it for its
-    /// branch stack, and not because of its code.
+    /// MSR_LBR_SELECT, or IA32_LBR_CTL: the branches that are recorded. Events need it for a branch
+    /// stack, not because of their code.
     LbrSelect,
 }
 
 impl ExtraRegister {
-    /// All of them.
+    /// All extra registers.
     pub const ALL: [Self; 5] = [
         Self::OffcoreResponse0,
         Self::OffcoreResponse1,
@@ -33,13 +33,13 @@ impl ExtraRegister {
         Self::ALL.get(index).copied()
     }
 
-    /// Returns its number in [`ALL`](Self::ALL).
+    /// Returns the register's number in [`ALL`](Self::ALL).
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Returns whether the threads of a core share it, on models where they share any: Nehalem and
-    /// Westmere. SDM vol. 4, table 2-15.
+    /// Returns whether the threads of a core share the register, on models that have shared
+    /// registers: Nehalem and Westmere. SDM vol. 4, table 2-15.
     pub const fn can_be_shared(self) -> bool {
         matches!(
             self,
@@ -47,7 +47,7 @@ impl ExtraRegister {
         )
     }
 
-    /// Returns the register that does the same with another event code.
+    /// Returns the register that has the same function for another event code.
     pub const fn twin(self) -> Option<Self> {
         match self {
             Self::OffcoreResponse0 => Some(Self::OffcoreResponse1),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters that one register switches on and off: IA32_PERF_GLOBAL_CTRL.
+//! Enabling counters by one register for all: IA32_PERF_GLOBAL_CTRL.
 //!
 //! A counter whose bit is 0 does not count, whatever its event select or its field of
-//! IA32_FIXED_CTR_CTRL says. So switching all events out costs one write.
+//! IA32_FIXED_CTR_CTRL is. So switching all events out costs one write.
 
 use super::{
     counter::CounterMask,
@@ -15,7 +15,8 @@ use super::{
     },
 };
 
-/// Where an event counts. GLOBAL_CTRL has another value in virtual machines than outside of them.
+/// Whether an event counts in virtual machines, outside of them, or both. GLOBAL_CTRL has different
+/// values there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountsIn {
     /// Outside of virtual machines: not `attr.exclude_host`.
@@ -32,7 +33,7 @@ impl CountsIn {
     };
 }
 
-/// A value of IA32_PERF_GLOBAL_STATUS, the register that says what has raised a PMI.
+/// A value of IA32_PERF_GLOBAL_STATUS, with the causes of a PMI.
 ///
 /// The bits of the counters are those of IA32_PERF_GLOBAL_CTRL; other units have bits from 55 on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,8 +43,7 @@ impl Status {
     /// Trace_ToPA_PMI: Intel PT has filled a region of its output. SDM volume 3, figure 20-4.
     const TRACE_TOPA_PMI: u64 = 1 << 55;
 
-    /// OvfBuffer: the processor has written as many PEBS records as were to raise a PMI. SDM volume
-    /// 3, figure 20-4.
+    /// OvfBuffer: the PEBS records have reached the threshold for a PMI. SDM volume 3, figure 20-4.
     const OVF_BUFFER: u64 = 1 << 62;
 
     /// LBR_Frz: a PMI has stopped the recording of branches. SDM volume 3, figure 20-13.
@@ -54,31 +54,31 @@ impl Status {
         Self(bits)
     }
 
-    /// Returns the bits, which clear themselves when they are written to OVF_CTRL.
+    /// Returns the bits. Writing them to OVF_CTRL clears them.
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// Returns which of the `present` counters have overflowed.
+    /// Returns the `present` counters that have overflowed.
     #[inline]
     pub fn overflowed(self, present: CounterMask) -> CounterMask {
         CounterMask::from_bits(self.0 & present.bits())
     }
 
     /// Returns whether a PMI has stopped the recording of branches, from version 4 on.
-    /// Acknowledging it starts the recording again.
+    /// Acknowledging the bit starts the recording again.
     #[inline]
     pub const fn has_frozen_branches(self) -> bool {
         self.0 & Self::LBR_FROZEN != 0
     }
 
-    /// Returns whether there are as many PEBS records as were to raise a PMI.
+    /// Returns whether the PEBS records have reached the threshold for a PMI.
     #[inline]
     pub const fn has_records(self) -> bool {
         self.0 & Self::OVF_BUFFER != 0
     }
 
-    /// Returns the status without the PEBS records.
+    /// Returns the status without the bit for PEBS records.
     #[inline]
     pub const fn without_records(self) -> Self {
         Self(self.0 & !Self::OVF_BUFFER)
@@ -91,21 +91,21 @@ impl Status {
     }
 }
 
-/// What the two registers hold, and what FIXED_CTR_CTRL is wanted to hold.
+/// The known values of GLOBAL_CTRL and FIXED_CTR_CTRL, and the wanted value of the latter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Global {
-    /// Set if there are fixed counters. Without, FIXED_CTR_CTRL need not exist.
+    /// Set if there are fixed counters. Without them, FIXED_CTR_CTRL may not exist.
     has_fixed: bool,
-    /// What FIXED_CTR_CTRL holds, if it is known.
+    /// The value of FIXED_CTR_CTRL, if it is known.
     fixed_control: Option<u64>,
-    /// What GLOBAL_CTRL holds, if it is known.
+    /// The value of GLOBAL_CTRL, if it is known.
     global_control: Option<u64>,
-    /// What FIXED_CTR_CTRL is wanted to hold when counting resumes.
+    /// The value that FIXED_CTR_CTRL is to have when counting resumes.
     wanted_fixed_control: u64,
 }
 
 impl Global {
-    /// Registers whose values are unknown.
+    /// Makes a state in which no register's value is known.
     pub(super) const fn new(present: CounterMask) -> Self {
         Self {
             has_fixed: !present.fixed().is_empty(),
@@ -115,7 +115,7 @@ impl Global {
         }
     }
 
-    /// Stops all counters and clears both registers, whatever they hold.
+    /// Stops all counters and clears both registers, whatever their values.
     pub(super) fn reset(&mut self, write: &mut impl FnMut(RegisterWrite)) {
         *self = Self {
             fixed_control: None,
@@ -133,7 +133,7 @@ impl Global {
         self.global_control.replace(0) != Some(0)
     }
 
-    /// Records that `counters` run, and no others. Returns them if the caller has to let them run.
+    /// Records that only `counters` run. Returns them if the caller has to let them run.
     #[inline]
     pub(super) fn run(&mut self, counters: CounterMask) -> Option<CounterMask> {
         let changed = self.global_control.replace(counters.bits()) != Some(counters.bits());

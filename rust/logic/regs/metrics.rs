@@ -4,9 +4,9 @@
 //! counted.
 //!
 //! Both registers start at 0 together, and the shares hold for all slots since then. So a metric's
-//! count is the product, and what is new of it the difference to the product before. As a share is
-//! rounded, a product can fall; it then has not changed, and the count waits until the product has
-//! passed its old value.
+//! count is the product of share and slots, and grows by the difference to the previous product.
+//! Since shares are rounded, a product can fall; the count then stays until the product has passed
+//! its old value.
 //!
 //! Source: SDM volume 3, section 20.3.9; mainline: `icl_update_topdown_event()`,
 //! `arch/x86/events/intel/core.c`.
@@ -22,7 +22,7 @@ use super::{
     period::CounterWidth, //
 };
 
-/// The share that is the whole.
+/// The share that stands for all slots.
 const WHOLE: u64 = 0xff;
 
 /// The counters of the slots and of the metrics.
@@ -31,14 +31,14 @@ pub const TOPDOWN: CounterMask = CounterId::SLOTS.mask().union(CounterMask::ALL.
 /// The values of both registers, read while neither counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
-    /// The slots that were counted since both registers were 0.
+    /// The slots counted since both registers were 0.
     pub slots: u64,
     /// PERF_METRICS: a byte per metric.
     pub shares: u64,
 }
 
 impl Metrics {
-    /// Adds the slots by which fixed counter 3, of this `width`, has overflowed.
+    /// Adds the slots of one overflow of fixed counter 3, which has this `width`.
     #[must_use]
     pub const fn overflowed(self, width: CounterWidth) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Metrics {
         }
     }
 
-    /// Returns the slots of `counter`: those of a metric's share, rounded down, or all.
+    /// Returns the slots of `counter`: for a metric its share of them, rounded down, otherwise all.
     ///
     /// # Examples
     ///
@@ -64,7 +64,7 @@ impl Metrics {
         match counter.kind() {
             CounterKind::Metric(n) => {
                 let share = self.shares.wrapping_shr(8 * n as u32) & WHOLE;
-                // No more than 49 bits times 8.
+                // At most 49 bits times 8 bits.
                 self.slots.wrapping_mul(share) / WHOLE
             }
             _ => self.slots,
@@ -72,7 +72,7 @@ impl Metrics {
     }
 }
 
-/// Returns what is new of a count that was `before` and is `now`: 0 if it has fallen.
+/// Returns the increase of a count from `before` to `now`; 0 if it has fallen.
 pub const fn increase(before: u64, now: u64) -> u64 {
     now.saturating_sub(before)
 }

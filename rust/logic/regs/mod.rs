@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counters, their registers, and the values that these have to hold.
+//! The counters, their registers, and the values of these.
 //!
-//! PMUs differ in how counters are switched on and off. [`global`] is for those with one register
-//! that has a bit per counter: Intel's from version 2 of architectural performance monitoring on,
-//! AMD's from PerfMonV2 on. [`per_counter`] is for those with an enable bit in each event select
-//! instead, AMD's before. [`shadow`] serves both kinds: for the latter, the driver takes the value
-//! of GLOBAL_CTRL for what `per_counter` has to do.
+//! PMUs differ in how counters are enabled. [`global`] is for PMUs with one register that has a bit
+//! per counter: Intel's from version 2 of architectural performance monitoring on, AMD's from
+//! PerfMonV2 on. [`per_counter`] is for PMUs that only have an enable bit in each event select:
+//! AMD's before PerfMonV2. [`shadow`] serves both kinds: for the latter, the driver passes the
+//! value of GLOBAL_CTRL to `per_counter`, which enables these counters.
 
 pub mod counter;
 pub mod dirty;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters with an enable bit each, in their event select: AMD's PMUs before PerfMonV2.
+//! Enabling counters one by one, by a bit in each event select: AMD's PMUs before PerfMonV2.
 //!
-//! To stop a counter takes a write of its event select, and so does letting it run, which writes
-//! the event too. So an event select is not written when its event starts, but recorded, and
-//! written when the counter runs.
+//! Stopping a counter and letting it run each take a write of its event select, which also contains
+//! the event. So an event select is only recorded when its event starts, and written when the
+//! counter is to run.
 //!
 //! # The PMI
 //!
-//! It does not stop the counters. It halts and resumes single ones, by calling [`Switches::run`]
-//! like the callback that it may have interrupted in there. The callback checks afterwards whether
-//! the counters that shall run have changed meanwhile, and calls again if so. For that to be
-//! enough, a counter is marked as running or not *after* its register is written: the interrupting
-//! call may then take the one counter in between for what it was before, and the callback's next
-//! call finds the mark up to date.
+//! The PMI does not stop the counters. It halts and resumes single counters by calling
+//! [`Switches::run`], possibly inside of a callback's call of the same function. The callback then
+//! checks whether the counters that are to run have changed meanwhile, and if so, calls the
+//! function again. For this to be enough, a counter is marked as running or stopped *after* its
+//! register is written. The interrupting call may then see the old mark of the one counter whose
+//! register has just been written, and the callback's next call finds its mark up to date.
 //!
-//! Context: the CPU that the counters belong to, interrupts off; NMIs too.
+//! Context: the counters' CPU, interrupts off; NMIs included.
 
 use super::{
     counter::{
@@ -33,7 +33,7 @@ use core::sync::atomic::{
     Ordering::Relaxed, //
 };
 
-/// Largest number of counters: leaf 0x8000_0022 has four bits for it. A power of two, so that a
+/// Maximum number of counters: leaf 0x8000_0022 has four bits for it. A power of two, so that a
 /// mask bounds an index.
 const MAX: usize = 16;
 
@@ -71,7 +71,7 @@ impl Default for Switches {
 }
 
 impl Switches {
-    /// No counter runs.
+    /// Makes a state in which no counter runs.
     pub const fn new() -> Self {
         Self {
             selects: [const { AtomicU64::new(0) }; MAX],
@@ -80,11 +80,12 @@ impl Switches {
     }
 
     fn select_of(&self, counter: CounterId) -> &AtomicU64 {
-        // The mask changes no index of a counter that exists, and leaves no panic path for the NMI.
+        // The mask changes nothing for a counter that exists. With it, there is no panic path in
+        // NMI context.
         &self.selects[counter.index() & (MAX - 1)]
     }
 
-    /// Records the event select of `counter`, which does not run.
+    /// Records the event select of `counter`, which must not be running.
     #[inline]
     pub fn record(&self, counter: CounterId, select: u64) {
         self.select_of(counter).store(select, Relaxed);
@@ -96,10 +97,10 @@ impl Switches {
         self.select_of(counter).load(Relaxed)
     }
 
-    /// Lets `counters` run, and no others.
+    /// Lets `counters` run, and stops all others.
     ///
-    /// The highest counter comes first in either direction: so all run for the same time, and the
-    /// second one of a pair runs before the first does.
+    /// Starts and stops the highest counter first, so that all run for the same time, and the
+    /// second counter of a pair runs before the first.
     #[inline]
     pub fn run(&self, counters: CounterMask, mut write: impl FnMut(RegisterWrite)) {
         let running = CounterMask::from_bits(self.running.load(Relaxed));

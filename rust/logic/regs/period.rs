@@ -3,10 +3,10 @@
 //! Arithmetic on counter values and sample periods.
 //!
 //! A counter counts up and overflows to 0. To overflow after `left` events it starts at `-left`.
-//! A counting event does the same with the longest period there is, so that a counter that wraps
-//! is noticed. Units: occurrences of the event.
+//! Counting events do the same with the longest possible period, so that every wrap of their
+//! counters is seen. Units: occurrences of the event.
 //!
-//! Any context, NMI included: all of it is wrapping arithmetic on plain integers.
+//! Any context, NMI included: the module only contains wrapping integer arithmetic.
 
 use super::event_select::EventSelect;
 
@@ -19,12 +19,12 @@ use super::event_select::EventSelect;
 pub struct CounterWidth(u8);
 
 impl CounterWidth {
-    /// A width of `bits`; `None` where it is 0 or above 64.
+    /// Makes a width of `bits`; `None` for 0 or more than 64.
     pub const fn new(bits: u8) -> Option<Self> {
         if bits == 0 || bits > 64 {
             None
         } else {
-            // INVARIANT: just checked.
+            // INVARIANT: the width has just been checked.
             Some(Self(bits))
         }
     }
@@ -41,8 +41,9 @@ impl CounterWidth {
 
     /// Returns the number of events between two readings of a counter.
     ///
-    /// The counter may have wrapped once in between. Bits above the width are ignored, as not all
-    /// hardware sign-extends there. Mainline: `x86_perf_event_update()`, `arch/x86/events/core.c`.
+    /// The counter may have wrapped once in between. Bits above the width are ignored, because not
+    /// all hardware sign-extends there. Mainline: `x86_perf_event_update()`,
+    /// `arch/x86/events/core.c`.
     ///
     /// # Examples
     ///
@@ -60,8 +61,8 @@ impl CounterWidth {
 
     /// Sign-extends a counter's value: it is negative until the overflow.
     ///
-    /// User space extends what it reads in the same way (`pmc_width`), and adds a base to it that
-    /// has to match.
+    /// User space extends counter values in the same way (`pmc_width`), and adds a base that has to
+    /// match.
     ///
     /// # Examples
     ///
@@ -78,16 +79,18 @@ impl CounterWidth {
         (value.wrapping_shl(above) as i64).wrapping_shr(above)
     }
 
-    /// Returns what to remember of a counter that was written with `value`, after `remembered`.
+    /// Returns the value to remember for a counter that was written with `value`. `remembered` is
+    /// the previous one.
     ///
-    /// The bits above the width number the writes, modulo what fits there, so that two writes of
-    /// one value differ. [`delta`](Self::delta) ignores them.
+    /// The bits above the width number the writes, modulo their range, so that two writes of the
+    /// same value differ. [`delta`](Self::delta) ignores them.
     pub const fn remember_written(self, remembered: u64, value: u64) -> u64 {
-        // All bits of the width set, 1 carries into the ones above.
+        // With all bits of the width set, adding 1 carries into the bits above.
         (remembered | self.mask()).wrapping_add(1) | (value & self.mask())
     }
 
-    /// Returns what to remember of a counter that was read as `now`, after `remembered`.
+    /// Returns the value to remember for a counter that was read as `now`. `remembered` is the
+    /// previous one.
     ///
     /// # Examples
     ///
@@ -119,12 +122,12 @@ pub struct PeriodRule {
     shortest_inst_retired_all: i64,
     /// Periods of INST_RETIRED.ALL have to be a multiple of this power of two.
     multiple_inst_retired_all: i64,
-    /// Shortest period of any event with a `precise_ip` of 3.
+    /// Shortest period of events with a `precise_ip` of 3.
     shortest_evenly: i64,
 }
 
 impl PeriodRule {
-    /// No limit beyond those of every model.
+    /// No limits but those of every model.
     pub const NONE: Self = Self {
         shortest: 0,
         shortest_inst_retired_all: 0,
@@ -151,7 +154,7 @@ impl PeriodRule {
     };
 
     /// INST_RETIRED.ALL needs more than 100 (erratum BDM11), and a period with the six lowest bits
-    /// clear (BDM55). The rest that is cut off stays in the event's `left` and is added later.
+    /// clear (BDM55). The rest, which is cut off, stays in the event's `left` and is added later.
     /// Mainline: `bdw_limit_period()`, `arch/x86/events/intel/core.c`.
     pub const BROADWELL: Self = Self {
         shortest: 0,
@@ -160,14 +163,14 @@ impl PeriodRule {
         shortest_evenly: 0,
     };
 
-    /// Samples that fall evenly on instructions need 128. Mainline: `glc_limit_period()`,
-    /// `arch/x86/events/intel/core.c`.
+    /// Samples that are evenly distributed over instructions need 128. Mainline:
+    /// `glc_limit_period()`, `arch/x86/events/intel/core.c`.
     pub const GOLDEN_COVE: Self = Self {
         shortest_evenly: 128,
         ..Self::NONE
     };
 
-    /// Returns the rule of events with this `precise_ip`.
+    /// Returns the rule for events with this `precise_ip`.
     #[inline]
     const fn for_precision(self, level: u8) -> Self {
         if level < 3 || self.shortest_evenly == 0 {
@@ -200,31 +203,31 @@ impl PeriodRule {
 pub struct PeriodLimits {
     /// The counters' width.
     pub width: CounterWidth,
-    /// Longest period that can be programmed: half the counter's range, or 2^31 - 1 where
-    /// counters can only be written with 32 bits.
+    /// Longest period that can be programmed: half the counter's range, or 2^31 - 1 if only 32 bits
+    /// of counters can be written.
     pub max_period: u64,
     /// The model's rule.
     pub rule: PeriodRule,
 }
 
-/// How a counter starts, and the state of the event's period.
+/// The start value of a counter, and the state of the event's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Value for the counter register, cut to the counter's width.
+    /// Value for the counter register, truncated to the counter's width.
     pub value: u64,
-    /// The value that the next [delta](CounterWidth::delta) is taken from (`hw.prev_count`).
+    /// The base of the next [delta](CounterWidth::delta) (`hw.prev_count`).
     pub previous: u64,
-    /// Events left of this period (`hw.period_left`). Can be more than the counter was started
-    /// for, where the period is longer than the longest that can be programmed.
+    /// Events left of this period (`hw.period_left`). They can be more than the counter was started
+    /// for, if the period is longer than the longest that can be programmed.
     pub left: i64,
-    /// Set if a period was complete and the next one has begun: the event's `last_period` is
-    /// the new one then, and a sample is due.
+    /// Set if a period was complete and the next one has begun. Then a sample is due, and the new
+    /// period becomes the event's `last_period`.
     pub expired: bool,
 }
 
 impl PeriodLimits {
-    /// How to start a counter for an event with `period` (`hw.sample_period`) of which `left`
-    /// (`hw.period_left`) remain; a `left` of 0 or less means that the period is over.
+    /// Returns how to start a counter for an event with the period `period` (`hw.sample_period`),
+    /// of which `left` (`hw.period_left`) remain; 0 or less if the period is over.
     ///
     /// Mainline: `x86_perf_event_set_period()`, `arch/x86/events/core.c`.
     ///
@@ -254,7 +257,7 @@ impl PeriodLimits {
         let mut left = left;
         let mut expired = false;
         if left <= period.wrapping_neg() {
-            // Later than a whole period: do not try to catch up.
+            // More than a whole period late: do not try to catch up.
             left = period;
             expired = true;
         }
@@ -277,7 +280,7 @@ impl PeriodLimits {
         }
     }
 
-    /// Returns the limits of events with this `precise_ip`.
+    /// Returns the limits for events with this `precise_ip`.
     #[inline]
     pub const fn for_precision(&self, level: u8) -> Self {
         Self {
@@ -286,8 +289,8 @@ impl PeriodLimits {
         }
     }
 
-    /// Returns whether a period of which `left` remain is over, so that [`start`](Self::start)
-    /// begins the next.
+    /// Returns whether a period with `left` remaining events is over, so that
+    /// [`start`](Self::start) begins the next.
     #[inline]
     pub const fn is_over(left: i64) -> bool {
         left <= 0

@@ -16,12 +16,11 @@ pub enum Register {
     Counter(CounterId),
     /// IA32_FIXED_CTR_CTRL.
     FixedControl,
-    /// MSR_PERF_METRICS: the shares of the slots in fixed counter 3, which has to be written
-    /// before.
+    /// MSR_PERF_METRICS: the shares of the slots in fixed counter 3, which has to be written first.
     Metrics,
     /// IA32_PERF_GLOBAL_CTRL.
     GlobalControl,
-    /// What an event needs besides a counter.
+    /// A register that an event needs besides a counter.
     Extra(ExtraRegister),
 }
 
@@ -34,7 +33,7 @@ pub struct RegisterWrite {
     pub value: u64,
 }
 
-/// Writes `value` to `register` unless it is known to hold that.
+/// Writes `value` to `register` unless the register is known to have this value.
 pub(super) fn set(
     held: &mut Option<u64>,
     register: Register,

@@ -1,45 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The register shadow: what one CPU's registers hold, so that only what differs is written.
+//! The register shadow: the known values of one CPU's registers, so that only different values are
+//! written.
 //!
 //! A register write costs more than everything else in a context switch, so:
 //!
-//! - A stopped event leaves its event select as it is: a counter that is not let run does not
-//!   count. Switching out costs one write, whatever the number of events.
-//! - An event that returns to its counter before another one used it finds its event select there,
-//!   and its value too: a counting event that stopped at v starts again at v.
+//! - A stopped event leaves its event select unchanged: a counter that is not enabled in
+//!   GLOBAL_CTRL does not count. Switching out costs one write, whatever the number of events.
+//! - An event that returns to its counter before another event has used it finds its event select
+//!   and its value there: a counting event that stopped at v starts again at v.
 //! - The fixed counters share FIXED_CTR_CTRL, which is written once, when counting resumes.
 //! - An extra register is written before the first event that needs another value in it, and never
-//!   cleared: without such an event it means nothing.
+//!   cleared: without such an event it has no effect.
 //!
 //! # The shadow and the PMI
 //!
-//! The PMI is an NMI and may interrupt any of this. It never touches the shadow, and the shadow
-//! stays true because the driver keeps four rules:
+//! The PMI is an NMI and may interrupt any of these functions. It never accesses the shadow, and
+//! the shadow stays right because the driver keeps four rules:
 //!
-//! 1. The PMI writes no event select and not FIXED_CTR_CTRL.
-//! 2. The PMI handles, and writes, *active* counters only. They are a mask that it shares with the
-//!    driver, which takes a counter out before [`Shadow::stop`] and puts it in after
-//!    [`Shadow::start`]. The shadow knows the value of no active counter.
-//! 3. The PMI stops all counters on entry, and on exit lets those run that a shared mask names,
-//!    *enabled*. The driver stores there what [`Shadow::resume`] returns, and nothing before
-//!    [`Shadow::suspend`], immediately before it does the same to the hardware. So a PMI before,
-//!    after or in between leaves what the shadow has, and none lets a counter run before its
-//!    control is written. Where the perf core stops an event in a PMI, its counter is left out
-//!    there and added to *halted*, which the driver respects too when it lets counters run. The
-//!    shadow takes the counter for running until the driver corrects it, the next time that the PMU
-//!    is suspended.
-//! 4. The driver passes a value that it read from a counter to the shadow only if the counter was
-//!    stopped, and so were all others, so that the value does not change any more.
+//! 1. The PMI writes neither event selects nor FIXED_CTR_CTRL.
+//! 2. The PMI handles and writes only *active* counters: a mask that it shares with the driver,
+//!    which removes a counter before [`Shadow::stop`] and adds it after [`Shadow::start`]. The
+//!    shadow does not know the values of active counters.
+//! 3. The PMI stops all counters on entry. On exit it lets the *enabled* counters run, another
+//!    shared mask. The driver sets this mask to the result of [`Shadow::resume`], and clears it
+//!    before [`Shadow::suspend`], immediately before it does the same to the hardware. So a PMI
+//!    before, after or in between leaves the hardware as the shadow has it, and never lets a
+//!    counter run before its event select or control field is written. When the perf core stops an
+//!    event in a PMI, the PMI does not let its counter run again, and adds it to the mask *halted*,
+//!    which the driver, too, respects when it lets counters run. The shadow has the counter as
+//!    running until the driver corrects it, the next time that the PMU is suspended.
+//! 4. The driver passes a value that it has read from a counter to the shadow only if all counters
+//!    were stopped, so that the value does not change any more.
 //!
 //! While a model's [`clearing_events`](crate::logic::model::Model::clearing_events) are on the
-//! counters, no general-purpose counter is active and *enabled* is empty: a PMI then leaves the
-//! counters alone and all of them stopped. It may cut the moment short, and does no more.
+//! counters, no general-purpose counter is active and *enabled* is empty: a PMI then handles no
+//! counter and leaves all of them stopped. Its only effect is that these events run for a shorter
+//! time.
 //!
-//! Nothing else may write the PMU's registers. Where something may have (CPU hotplug, another
-//! driver), [`Shadow::reset`] makes a fresh start.
+//! Nothing else may write the PMU's registers. If something may have done so (CPU hotplug, another
+//! driver), [`Shadow::reset`] starts afresh.
 //!
-//! Context: the CPU that the shadow belongs to, interrupts off.
+//! Context: the shadow's CPU, interrupts off.
 
 use super::{
     counter::{
@@ -61,20 +63,20 @@ use super::{
     },
 };
 
-/// What a counter is programmed with, besides its start value.
+/// The settings of a counter, besides its start value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Programming {
     /// The event select.
     pub select: EventSelect,
-    /// The extra register that the event select needs, with its value.
+    /// The extra register that the event needs, with its value.
     pub extra: Option<(ExtraRegister, u64)>,
-    /// Where the counter runs.
+    /// Whether the counter runs in virtual machines, outside, or both.
     pub counts_in: CountsIn,
 }
 
 impl Programming {
-    /// Returns the programming of a counter that runs everywhere, with an event select that needs
-    /// no extra register.
+    /// Returns the settings of a counter that runs everywhere, with an event select that needs no
+    /// extra register.
     pub const fn of(select: EventSelect) -> Self {
         Self {
             select,
@@ -84,18 +86,18 @@ impl Programming {
     }
 }
 
-/// What one counter's registers hold.
+/// The known values of one counter's registers.
 #[derive(Clone, Copy, Debug)]
 struct CounterState {
     /// The event select, if it is known. General-purpose counters only.
     select: Option<u64>,
-    /// The counter's value, if it is known and does not change.
+    /// The counter's value, if it is known and constant.
     value: Option<u64>,
 }
 
-/// What the PMU's registers of one CPU hold, and what they are wanted to.
+/// The known and the wanted values of one CPU's PMU registers.
 ///
-/// The methods pass the writes that are due to `write`, in their order.
+/// The methods pass each register write that is due to `write`, in order.
 ///
 /// # Examples
 ///
@@ -138,18 +140,18 @@ pub struct Shadow {
     /// The counters that exist.
     present: CounterMask,
     counters: PerCounter<CounterState>,
-    /// What the events that arrived last on each counter want there.
+    /// The settings for the event that was last put on each counter.
     planned: PerCounter<Programming>,
-    /// What the extra registers hold, if it is known.
+    /// The values of the extra registers, if they are known.
     extra: [Option<u64>; ExtraRegister::ALL.len()],
-    /// What switches the counters on and off.
+    /// The registers that enable the counters.
     control: Global,
-    /// The counters with an event that is started.
+    /// The counters whose events are started.
     active: CounterMask,
     /// The active counters that count outside of virtual machines. The first metric's bit stands
     /// for all of PERF_METRICS here, as in GLOBAL_CTRL.
     enabled: CounterMask,
-    /// The active counters that count in virtual machines, likewise.
+    /// The active counters that count in virtual machines, with the metrics as in `enabled`.
     in_guest: CounterMask,
     /// The second counters of pairs. They have no event of their own.
     seconds: CounterMask,
@@ -176,22 +178,23 @@ impl Shadow {
         cleared: false,
     };
 
-    /// Creates a shadow of these counters, whose registers are unknown. [`reset`](Self::reset)
-    /// comes next.
+    /// Creates a shadow of these counters, whose registers' values are unknown.
+    /// [`reset`](Self::reset) has to be called next.
     pub const fn new(counters: CounterMask) -> Self {
         let mut shadow = Self::NOTHING;
         shadow.set_up(counters);
         shadow
     }
 
-    /// Makes [`NOTHING`](Self::NOTHING) a shadow of these counters, whose registers are unknown.
+    /// Makes [`NOTHING`](Self::NOTHING) a shadow of these counters, whose registers' values are
+    /// unknown.
     pub const fn set_up(&mut self, counters: CounterMask) {
         self.present = counters;
         self.control = Global::new(counters);
     }
 
-    /// Stops all counters and clears all registers, whatever they hold, except the extra registers,
-    /// which are written before their next use.
+    /// Stops all counters and clears all registers, whatever their values. Only the extra registers
+    /// are left: they are written before their next use.
     ///
     /// No counter may be active.
     pub fn reset(&mut self, mut write: impl FnMut(RegisterWrite)) {
@@ -224,15 +227,15 @@ impl Shadow {
     }
 
     /// Suspends counting (`perf_pmu_disable`). Returns whether the caller has to stop the counters,
-    /// as one of them may run.
+    /// because one of them may be running.
     #[inline]
     #[must_use]
     pub fn suspend(&mut self) -> bool {
         self.control.stop()
     }
 
-    /// Resumes counting (`perf_pmu_enable`). Returns the counters that the caller has to let run,
-    /// and no others, when all is written; `None` if these run already.
+    /// Resumes counting (`perf_pmu_enable`), after all due writes. Returns the only counters that
+    /// the caller has to let run next; `None` if exactly these are running already.
     #[inline]
     #[must_use]
     pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) -> Option<CounterMask> {
@@ -243,7 +246,7 @@ impl Shadow {
         self.control.run(self.enabled)
     }
 
-    /// Clears what is left of the clearing events and of pairs.
+    /// Clears the event selects that clearing events and pairs have left behind.
     #[cold]
     #[inline(never)]
     fn clear_rest(&mut self, write: &mut impl FnMut(RegisterWrite)) {
@@ -253,40 +256,40 @@ impl Shadow {
         }
     }
 
-    /// Forgets the extra registers. Where the threads of a core share them, the other thread writes
-    /// those that no event here needs.
+    /// Forgets the values of the extra registers. If the threads of a core share them, the other
+    /// thread may write registers that no event here needs.
     ///
-    /// Call it whenever that was possible, before events start.
+    /// To be called before events start, whenever the other thread may have done so.
     pub fn forget_extra_registers(&mut self) {
         self.extra = [None; ExtraRegister::ALL.len()];
     }
 
-    /// Returns whether `counter` has to be [cleared](Self::clear) before it is
-    /// [started](Self::start), on models that need it: the event select holds something else, and
-    /// nothing was cleared since the PMU was suspended.
+    /// Returns whether the hardware has to be [cleared](Self::clear) before `counter` is
+    /// [started](Self::start), on models that need this: the event select will change, and the
+    /// hardware was not cleared since the PMU was suspended.
     #[inline]
     pub fn needs_clearing(&self, counter: CounterId) -> bool {
         let select = self.planned[counter].select.enabled();
         counter.is_gp() && !self.cleared && self.counters[counter].select != Some(select)
     }
 
-    /// Records what `counter` is programmed with, each time that it is [started](Self::start). To
-    /// be called as events arrive on it by the plan, and when the plan changes what these want
-    /// there.
+    /// Records the settings with which `counter` is [started](Self::start) from now on. To be
+    /// called when the plan puts an event on the counter, and when the plan changes the event's
+    /// settings.
     ///
-    /// The counter is not active.
+    /// The counter must not be active.
     #[inline]
     pub fn plan(&mut self, counter: CounterId, programming: Programming) {
         self.planned[counter] = programming;
     }
 
-    /// Clears the monitoring hardware by letting `events` run on the general-purpose counters for a
-    /// moment. [`resume`](Self::resume) clears the event selects of counters that no event starts
-    /// on, as errata AAK100 and BD53 demand (`intel_pmu_nhm_workaround()`,
+    /// Clears the monitoring hardware by letting `events` run briefly on the general-purpose
+    /// counters. [`resume`](Self::resume) then clears the event selects of counters on which no
+    /// event has been started. Errata AAK100 and BD53 demand this (`intel_pmu_nhm_workaround()`,
     /// `arch/x86/events/intel/core.c`).
     ///
-    /// The PMU is suspended, no general-purpose counter is active, and no overflow is recorded:
-    /// PEBS_ENABLE is 0.
+    /// The PMU must be suspended, no general-purpose counter active, and PEBS_ENABLE 0, so that no
+    /// overflow is recorded.
     pub fn clear(&mut self, events: &[u64], mut write: impl FnMut(RegisterWrite)) {
         for (counter, event) in self.present.gp().into_iter().zip(events) {
             self.set_select(counter, *event, &mut write);
@@ -294,21 +297,21 @@ impl Shadow {
         }
         self.control.pulse(self.present.gp(), &mut write);
         for counter in self.present.gp() {
-            // Some of the events do count.
+            // Some of the events count, so the value changes.
             self.counters[counter].value = None;
         }
         self.cleared = true;
     }
 
-    /// Programs `counter` as [planned](Self::plan), to start at `value`, which is within the
+    /// Programs `counter` as [planned](Self::plan), to start at `value`, which must be within the
     /// counter's width. It counts from the next [`resume`](Self::resume) on.
     ///
-    /// No other active counter needs another value in its extra register.
+    /// No other active counter may need another value in its extra register.
     ///
-    /// The counter runs only where the event counts. An event that counts in virtual machines alone
-    /// has its counter programmed like others.
+    /// The counter runs only where the event counts: even a counter that runs in virtual machines
+    /// only is programmed here.
     ///
-    /// The PMU is suspended, and the counter is not active.
+    /// The PMU must be suspended, and the counter not active.
     pub fn start(&mut self, counter: CounterId, value: u64, mut write: impl FnMut(RegisterWrite)) {
         let Programming {
             select,
@@ -336,8 +339,8 @@ impl Shadow {
         }
     }
 
-    /// Lets PERF_METRICS count from the next [`resume`](Self::resume) on, where the slots do, which
-    /// have started. The caller writes the register.
+    /// Lets PERF_METRICS count from the next [`resume`](Self::resume) on, wherever the slots count,
+    /// which must have been started. The caller writes the register.
     #[cold]
     pub fn start_metrics(&mut self) {
         let counts_in = self.planned[CounterId::SLOTS].counts_in;
@@ -349,7 +352,7 @@ impl Shadow {
         }
     }
 
-    /// Lets PERF_METRICS count no longer. As [`stop`](Self::stop).
+    /// Stops PERF_METRICS, as [`stop`](Self::stop).
     #[cold]
     pub fn stop_metrics(&mut self) {
         self.enabled.remove(CounterId::FIRST_METRIC);
@@ -367,10 +370,10 @@ impl Shadow {
         }
     }
 
-    /// Programs `counter` as the second one of a pair, for the event that starts on the one before
-    /// it: `select` makes it continue that counter, and `value` is its start value.
+    /// Programs `counter` as the second one of a pair, for the event that will start on the counter
+    /// before it: `select` makes it continue that counter, and `value` is its start value.
     ///
-    /// The PMU is suspended. The first counter is [started](Self::start) next.
+    /// The PMU must be suspended. The first counter has to be [started](Self::start) next.
     #[cold]
     pub fn start_second(
         &mut self,
@@ -390,8 +393,8 @@ impl Shadow {
     /// Stops the second counter of the pair whose first one is `first`, if there is one. As
     /// [`stop`](Self::stop).
     ///
-    /// Its event select is cleared when counting resumes, since it would continue whatever the
-    /// first counter has next.
+    /// Its event select is cleared when counting resumes. Otherwise it would continue the next
+    /// event of the first counter.
     #[cold]
     pub fn stop_second_of(&mut self, first: CounterId) {
         for second in first.mask().behind() & self.seconds {
@@ -401,12 +404,12 @@ impl Shadow {
         }
     }
 
-    /// Stops the event on `counter`. Nothing is written: the counter is not let run again.
+    /// Stops the event on `counter`. Nothing is written: the counter is just not enabled again.
     ///
-    /// `value` is what the driver read from the counter after taking it out of the PMI's mask, or
-    /// `None` if it did not, so that the next start writes the counter.
+    /// `value` is the counter's value, which the driver has read after removing the counter from
+    /// the PMI's mask. With `None`, the next start writes the counter.
     ///
-    /// The PMU is suspended.
+    /// The PMU must be suspended.
     #[inline]
     pub fn stop(&mut self, counter: CounterId, value: Option<u64>) {
         self.active.remove(counter);
@@ -420,16 +423,16 @@ impl Shadow {
         self.counters[counter].value = None;
     }
 
-    /// Clears the event select of a counter that is left to another user.
+    /// Clears the event select of a counter that another user gets.
     ///
-    /// The counter is not active.
+    /// The counter must not be active.
     pub fn give_away(&mut self, counter: CounterId, mut write: impl FnMut(RegisterWrite)) {
         self.set_select(counter, 0, &mut write);
     }
 
-    /// Forgets what the registers of a counter hold, because another user may have changed them.
+    /// Forgets the values of a counter's registers, because another user may have changed them.
     ///
-    /// The counter is not active.
+    /// The counter must not be active.
     #[inline]
     pub fn forget(&mut self, counter: CounterId) {
         self.counters[counter] = CounterState {
