@@ -2,8 +2,8 @@
 
 //! Explanations of failures and refusals in words.
 //!
-//! A [`Refusal`] names the resource that was lacking. The [`Limits`] at that time show its users:
-//! together they tell which events would have to give way.
+//! A [`Refusal`] names the resource that was missing, and the [`Limits`] at that time name its
+//! users. Together they explain which events would have to give way.
 //!
 //! Context: any.
 
@@ -25,7 +25,7 @@ use crate::logic::{
     },
 };
 
-/// Why a second group with slots fails.
+/// The reason why a second group with slots fails.
 pub const ONE_GROUP_HAS_SLOTS: &str =
     "slots count for one group at a time, and topdown metrics with them";
 
@@ -56,16 +56,17 @@ pub const ONE_GROUP_HAS_SLOTS: &str =
 pub struct Explanation {
     /// The refusal.
     pub refusal: Refusal,
-    /// The constraint of the event; of a group, the sum of its events' constraints.
+    /// The constraint of the event, or for a group the sum of its events' constraints.
     pub constraint: Constraint,
-    /// The limits, [`tfa`](Self::tfa) included.
+    /// The limits, including [`tfa`](Self::tfa).
     pub limits: Limits,
     /// The counters that are left to TSX transactions (`allow_tsx_force_abort`).
     pub tfa: CounterMask,
 }
 
 impl Explanation {
-    /// Returns the counters of the constraint, and those that the events compete for, if known.
+    /// Returns the counters of the constraint, and the counters for which the events compete, if
+    /// known.
     pub const fn counters(&self) -> CounterMask {
         match self.refusal {
             Refusal::DoesNotFit(Shortage::Contended { counters, .. })
@@ -76,7 +77,7 @@ impl Explanation {
         }
     }
 
-    /// Writes the obstacles for single counters, then those for all.
+    /// Writes the obstacles on single counters, then the obstacles that concern all counters.
     fn obstacles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tfa = self.constraint.counters & self.tfa;
         let closed = self.constraint.counters & self.limits.closed.without(self.tfa);

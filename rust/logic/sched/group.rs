@@ -3,7 +3,7 @@
 //! Validation of groups: a group that does not fit on an idle PMU never counts.
 //!
 //! A new event is validated alone, then with its leader and the enabled group members, under the
-//! limits that hold whatever else runs. If they do not fit, opening the event is refused. Mainline:
+//! limits that always hold. If they do not fit, opening the event is refused. Mainline:
 //! `validate_event()` and `validate_group()`, `arch/x86/events/core.c`, which ignore the limit on a
 //! thread with corrupting events and so accept groups that never count.
 //!
@@ -33,8 +33,8 @@ use crate::logic::{
     regs::counter::CounterMask, //
 };
 
-/// The capacity for different requirements. Events that fit have at most seven: two values, each
-/// for either offcore response event, a load latency, a front-end filter and one of branches.
+/// The capacity for different requirements. Events that fit have at most seven: two values for each
+/// of the two offcore response events, a load latency, a front-end filter and a branch filter.
 const MAX_REQUIREMENTS: usize = 8;
 
 /// A group of events on an idle PMU.
@@ -62,7 +62,7 @@ pub struct Group<'a> {
     problem: Problem,
     /// The counters and metrics of the machine.
     counters: CounterMask,
-    /// The number of them beyond the number of events.
+    /// The number of counters beyond the number of events.
     room: u32,
     limits: &'a Limits,
     /// Set if one of the events is corrupting.
@@ -96,13 +96,13 @@ impl<'a> Group<'a> {
         self.problem.set_policy(policy);
     }
 
-    /// Adds an event of this PMU. The caller skips software events and those of other PMUs.
+    /// Adds an event of this PMU. The caller skips software events and events of other PMUs.
     ///
     /// # Errors
     ///
     /// [`Refusal::NoCounter`] if no counter can count the event, [`Refusal::DoesNotFit`] if there
     /// are more events than counters, [`Refusal::ExtraRegisterTaken`] if the events have more
-    /// requirements than any events that fit.
+    /// requirements than any set of events that fits.
     pub fn push(&mut self, demand: impl Into<Demand>) -> Result<(), Refusal> {
         self.push_demand(&demand.into())
     }

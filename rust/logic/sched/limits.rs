@@ -3,7 +3,7 @@
 //! Temporary restrictions on counters that an event's constraint allows.
 //!
 //! A [`Constraint`] is permanent. Limits change while events run: the other thread of the core uses
-//! a counter, or a sysfs setting leaves one to TSX. They come from outside the scheduler, which
+//! a counter, or a sysfs setting reserves one for TSX. The scheduler gets them from outside, and
 //! applies them to every plan.
 //!
 //! Limits restrict which counters an event may *take*. An event keeps the counter that it has, and
@@ -41,13 +41,13 @@ use crate::logic::{
 pub struct Limits {
     /// Counters that no event may take.
     pub closed: CounterMask,
-    /// Counters that no event may take that concerns others: no
-    /// [corrupting](Constraint::corrupting) one, and none of the
+    /// Counters that no event may take whose counter concerns other CPUs:
+    /// [corrupting](Constraint::corrupting) events, and events of the
     /// [northbridge](Constraint::northbridge). No processor has both kinds.
     pub closed_to_sharing: CounterMask,
-    /// The largest number of general-purpose counters that may be used.
+    /// The maximum number of general-purpose counters that may be used.
     pub gp: u32,
-    /// The same if one of the events is corrupting.
+    /// The same number if one of the events is corrupting.
     pub gp_with_corrupting: u32,
     /// The other thread's values in shared extra registers: events may not need other values in
     /// them.
@@ -64,12 +64,12 @@ impl Limits {
         registers: RegisterValues::NONE,
     };
 
-    /// Returns the limits that always hold for a thread with a sibling and `gp` general-purpose
-    /// counters: with corrupting events it may use half of them, so that the sibling has the other
-    /// half.
+    /// Returns the limits that always hold for a thread that has a sibling and `gp` general-purpose
+    /// counters: with corrupting events it may use half of them, and leaves the other half to the
+    /// sibling.
     ///
-    /// Mainline: `x86_schedule_events()`, `arch/x86/events/core.c`, which does not apply this when
-    /// it validates a group.
+    /// Mainline: `x86_schedule_events()`, `arch/x86/events/core.c`, which does not apply this limit
+    /// when it validates a group.
     pub const fn beside_sibling(gp: u32) -> Self {
         Self {
             gp_with_corrupting: gp / 2,
@@ -104,8 +104,8 @@ impl Limits {
         }
     }
 
-    /// Returns the largest number of general-purpose counters; `corrupting` tells whether one of
-    /// the events is.
+    /// Returns the maximum number of general-purpose counters. `corrupting` is set if one of the
+    /// events is corrupting.
     pub const fn gp(&self, corrupting: bool) -> u32 {
         if corrupting && self.gp_with_corrupting < self.gp {
             self.gp_with_corrupting

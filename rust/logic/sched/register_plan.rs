@@ -2,20 +2,21 @@
 
 //! Assignment of extra registers to events, and the values of the registers.
 //!
-//! Any number of events with the same value can share a register. Most events need one certain
-//! register; offcore response events may have the choice of two. The problem is small enough for an
+//! Any number of events with the same value can share a register. Most events need a certain
+//! register; offcore response events may have a choice of two. The problem is small enough for an
 //! exact solution: a set of events that fits is never refused, whatever the order of the events.
 //!
 //! 1. Registers in use by the core's other thread keep their values; events with the same value
 //!    share them.
 //! 2. Events without a choice get their register.
-//! 3. Events with a choice share a register with their value, or else keep the register that they
-//!    have, or else take a free one, preferably their own.
+//! 3. Events with a choice share a register that has their value. If there is none, they keep the
+//!    register that they have, or else take a free one, preferably their own.
 //!
-//! The solution is exact because events with a choice can use either of the same two registers:
-//! after step 2 only the number of values matters, not the register of each. Mainline decides event
-//! by event, and takes a free register even if another one has the value: of [Y on 1, Y on 0, X],
-//! it refuses X (`__intel_shared_reg_get_constraints()`, `arch/x86/events/intel/core.c`).
+//! The solution is exact because all events with a choice have the choice of the same two
+//! registers: after step 2 only the number of values matters, not the register of each. Mainline
+//! decides event by event, and takes a free register even if another one has the value: with [Y on
+//! 1, Y on 0, X], it refuses X (`__intel_shared_reg_get_constraints()`,
+//! `arch/x86/events/intel/core.c`).
 //!
 //! Context: any.
 
@@ -76,7 +77,7 @@ impl RegisterValues {
         shared
     }
 
-    /// Fills free registers with the values of `other`.
+    /// Gives the values of `other` to free registers.
     #[must_use]
     pub fn or(mut self, other: &Self) -> Self {
         for (slot, other) in self.0.iter_mut().zip(other.0) {
@@ -91,14 +92,14 @@ impl RegisterValues {
         both.any(|(one, other)| one.is_some() && other.is_some() && one != other)
     }
 
-    /// Returns whether a register in use here is free or has another value in `now`.
+    /// Returns whether a register that is in use here is free in `now`, or has another value there.
     pub fn gives_way_to(&self, now: &Self) -> bool {
         let mut both = self.0.iter().zip(&now.0);
         both.any(|(before, now)| before.is_some() && before != now)
     }
 }
 
-/// The error for events that need more values at a time than there are registers for them.
+/// The error for events that need more values at the same time than there are registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict;
 
@@ -111,7 +112,7 @@ impl From<Conflict> for Refusal {
 /// Plans a register for each event of `wanted`, given by its requirement and its present register.
 ///
 /// `held` are the sibling's values in the same registers. Returns the values of all registers,
-/// including the sibling's; [`RegisterValues::find`] returns the register of an event.
+/// including the sibling's; [`RegisterValues::find`] finds an event's register in them.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The test for room for all of some events on the counters together.
+//! The test whether a set of events has room on the counters at the same time.
 //!
 //! Context: any.
 
@@ -10,9 +10,9 @@ use crate::logic::regs::counter::{
     PerCounter, //
 };
 
-/// Returns whether there is a counter for each event at a time, where each may use one of the
-/// counters that it `wants`. Ignores all other limits, so that events without room never count
-/// together.
+/// Returns whether all events can have a counter at the same time, each one of the counters that it
+/// `wants`. Ignores all other limits: events without room can never count together, but events with
+/// room may not fit either.
 ///
 /// # Examples
 ///
@@ -34,18 +34,19 @@ pub fn have_room(wants: impl Iterator<Item = CounterMask>) -> bool {
     wants.all(|wanted| taken.take(wanted))
 }
 
-/// The counters of the events so far.
+/// The counters of the previous events.
 struct Taken {
     counters: CounterMask,
-    /// By counter: what its event wants.
+    /// For each counter, the counters that its event wants.
     wanted: PerCounter<CounterMask>,
 }
 
 impl Taken {
-    /// Gives a counter to another event, and for that other counters to earlier ones; by an
-    /// augmenting path.
+    /// Gives a counter to another event, along an augmenting path on which earlier events move to
+    /// other counters.
     fn take(&mut self, wanted: CounterMask) -> bool {
-        // By counter: the one whose event could move to it; itself for those of the new event.
+        // For each counter, the counter whose event could move to it; for counters of the new
+        // event, the counter itself.
         let mut from: PerCounter<Option<CounterId>> = PerCounter::new(None);
         for counter in wanted {
             from[counter] = Some(counter);
@@ -68,8 +69,8 @@ impl Taken {
         }
     }
 
-    /// Moves each event on the path to the `free` counter one counter on, and gives the first to
-    /// the new event.
+    /// Moves each event on the path to the next counter, up to the `free` one, and gives the first
+    /// counter to the new event.
     fn move_along(
         &mut self,
         from: &PerCounter<Option<CounterId>>,

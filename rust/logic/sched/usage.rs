@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a hardware thread tells its core of its counters.
+//! The usage of counters that a hardware thread reports to its core.
 
 use super::register_plan::RegisterValues;
 use crate::logic::regs::counter::CounterMask;
@@ -17,12 +17,12 @@ pub struct ThreadUsage {
 }
 
 impl ThreadUsage {
-    /// Adds what was in use `before` and is not planned for another event. It stays in use until
-    /// the plan is programmed.
+    /// Adds the counters and registers that were in use `before`, unless they are planned for
+    /// another event. They stay in use until the plan is programmed.
     ///
-    /// Until then the counters hold the counts of their events. Besides, the perf core removes all
-    /// events and adds them again one by one: an event that gets its counter again must not lose it
-    /// to the sibling in between.
+    /// There are two reasons. Until then the counters hold the counts of their events. And the perf
+    /// core removes all events and adds them again one by one: an event that gets its counter back
+    /// must not lose it to the sibling in between.
     #[must_use]
     pub fn keeping(self, before: Self) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl ThreadUsage {
         }
     }
 
-    /// Returns whether the thread uses nothing but counters that the sibling may use, too.
+    /// Returns whether the thread uses only counters, and only ones that the sibling may use, too.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.corrupting.is_empty() && self.registers.is_none()

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events of a [`Problem`](super::Problem) by number: sets of events, a value for each, and their
-//! order.
+//! Sets, tables and orders of the numbered events of a [`Problem`](super::Problem).
 
 use crate::logic::regs::counter::{
     CounterMask,
     MAX_COUNTERS, //
 };
 
-/// Largest number of events on a PMU: one for each counter.
+/// Maximum number of events on a PMU: one for each counter.
 pub const MAX_EVENTS: usize = MAX_COUNTERS;
 
 /// Number of an event in a [`Problem`](super::Problem), in the order of insertion.
@@ -104,7 +103,7 @@ impl<T> core::ops::IndexMut<EventIndex> for PerEvent<T> {
     }
 }
 
-/// Numbers of events, sorted by weight, and within a weight by number.
+/// The numbers of events, sorted by weight and then by number.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::logic) struct Order {
     /// The weight in the upper byte, the number in the lower one.
@@ -141,7 +140,7 @@ impl Order {
         self.keys[place & (PER_EVENT - 1)] = key;
     }
 
-    /// Returns the event at a place; [`None`] behind the last.
+    /// Returns the event at a place; [`None`] behind the last event.
     pub(in crate::logic) fn get(&self, place: u8) -> Option<u8> {
         if place >= self.len {
             return None;

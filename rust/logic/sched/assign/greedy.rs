@@ -16,13 +16,13 @@ use crate::logic::regs::counter::{
     CounterMask, //
 };
 
-/// Number of choices that are saved at a time (`SCHED_STATES_MAX` in mainline). Step 3 covers what
-/// further ones would find.
+/// Number of choices that are saved at a time (`SCHED_STATES_MAX` in mainline). Step 3 finds the
+/// assignments for which more would be needed.
 const MAX_CHOICES: usize = 2;
 
 impl Problem {
-    /// Places the events in `order` beside others, which have `used`. Returns whether each got a
-    /// counter; if not, their values in `counters` are meaningless.
+    /// Places the events in `order` beside others, which occupy the counters `used`. Returns
+    /// whether each got a counter; if not, their entries in `counters` have no meaning.
     pub(super) fn by_weight(
         &self,
         order: &Order,
@@ -36,7 +36,7 @@ impl Problem {
             /// The place.
             place: u8,
             used: CounterMask,
-            /// Number of general-purpose counters that may still be used.
+            /// Number of general-purpose counters that may still be taken.
             room: u32,
             /// The counters that the event at this place has tried.
             tried: CounterMask,
@@ -49,7 +49,7 @@ impl Problem {
             self.pair.without(self.kept)
         };
         let mut room = self.gp_limit;
-        // Counting bits is dear without an instruction for it.
+        // Counting bits is slow without an instruction for it.
         if !(used.is_empty() && pairs.is_empty()) {
             let gone = used.gp().weight().wrapping_add(pairs.len());
             let Some(left) = room.checked_sub(gone) else {
@@ -67,7 +67,7 @@ impl Problem {
         let mut saved = [state; MAX_CHOICES];
         let mut choices: usize = 0;
 
-        // Events with one of these flags.
+        // Events with the overlap or the pair flag.
         let special = self.overlap.union(self.pair);
         // INVARIANT: An order contains only numbers of events.
         while let Some(event) = order.get(state.place).map(EventIndex) {
@@ -80,7 +80,8 @@ impl Problem {
                     free = free.without(before(state.used));
                 }
             }
-            // A fixed counter, else the lowest general-purpose one if there is room for another.
+            // A fixed counter if one is free. Otherwise the lowest general-purpose one, if another
+            // may be taken.
             let fixed = free.beyond_gp();
             let counter = if !fixed.is_empty() {
                 fixed.lowest()
@@ -90,7 +91,7 @@ impl Problem {
                 None
             };
             let Some(counter) = counter else {
-                // Back to the latest saved choice. The events behind it are placed again.
+                // Go back to the latest saved choice, and place the events behind it again.
                 choices = choices.wrapping_sub(1);
                 let Some(choice) = saved.get(choices) else {
                     return false;

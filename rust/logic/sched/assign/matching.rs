@@ -22,8 +22,8 @@ use crate::logic::{
 };
 
 impl Problem {
-    /// Finds a matching: for each layout of the pairs in turn, of the other events on the remaining
-    /// counters.
+    /// Finds a matching. Tries each layout of the pairs, and matches the other events with the
+    /// remaining counters.
     #[cold]
     pub(super) fn exactly(
         &self,
@@ -31,14 +31,14 @@ impl Problem {
         step: &mut impl FnMut(),
     ) -> Result<(), Shortage> {
         let singles = EventSet::first(self.len).without(self.pair);
-        // One for all attempts: the kernel's stack is small.
+        // One value for all attempts: the kernel's stack is small.
         let mut matching = Matching::new(self);
         matching.add_all(singles, CounterMask::ALL, step)?;
         if self.pair.is_empty() {
             return matching.finish(counters);
         }
 
-        // The reason of a failure: either kind alone,
+        // The reason for a failure: either kind by itself,
         matching.clear();
         matching.add_all(self.pair, PAIR_FIRST, step)?;
         // or both together.
@@ -69,8 +69,8 @@ impl Problem {
     }
 }
 
-/// A bipartite matching of events and counters, grown along augmenting paths. Of a pair, the first
-/// counter is matched; the caller has to keep the second one free.
+/// A bipartite matching of events and counters, extended along augmenting paths. An event with the
+/// pair flag is matched with its first counter; the caller has to keep the second one free.
 ///
 /// # Invariants
 ///
@@ -92,7 +92,7 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Matches no event any more.
+    /// Removes all events from the matching.
     fn clear(&mut self) {
         // INVARIANT: No event is matched, and none is on a counter.
         for event in core::mem::replace(&mut self.matched, EventSet::EMPTY) {
@@ -100,9 +100,9 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Matches all of `events`, none of which is matched yet, with counters in `within`.
+    /// Matches all `events`, none of which may be matched yet, with counters in `within`.
     ///
-    /// First as many of them as possible with fixed counters, then the others with any. An
+    /// First matches as many as possible with fixed counters, then the others with any counter. An
     /// augmenting path never frees a counter, so the fixed counters stay in use, and the number of
     /// general-purpose counters is minimal.
     #[inline(never)]
@@ -113,7 +113,7 @@ impl<'a> Matching<'a> {
         step: &mut impl FnMut(),
     ) -> Result<(), Shortage> {
         for event in events {
-            // The second round takes care of failures.
+            // The second round handles the failures.
             let _ = self.add(event, within.beyond_gp(), step);
         }
         for event in events.without(self.matched) {
@@ -122,7 +122,7 @@ impl<'a> Matching<'a> {
         Ok(())
     }
 
-    /// Returns the counters, if these are not too many.
+    /// Returns the counters of the events, if these take no more than allowed.
     fn finish(&self, counters: &mut PerEvent<CounterId>) -> Result<(), Shortage> {
         let mut used = CounterMask::EMPTY;
         for event in self.matched {
@@ -137,11 +137,12 @@ impl<'a> Matching<'a> {
         Ok(())
     }
 
-    /// Matches `newcomer` with a counter in `within`, moving other events among these if necessary.
+    /// Matches `newcomer` with a counter in `within`, and moves other events among these counters
+    /// if necessary.
     ///
-    /// Searches breadth first: the counters of `newcomer`, then those of the events on them, and so
-    /// on until one is free. If none is, the visited events compete for the visited counters, of
-    /// which there is one less.
+    /// Searches breadth first: the counters of `newcomer`, then the counters of the events on
+    /// these, and so on until one is free. If none is free, the visited events compete for the
+    /// visited counters, which are one fewer.
     fn add(
         &mut self,
         newcomer: EventIndex,
@@ -167,7 +168,8 @@ impl<'a> Matching<'a> {
                 }
                 queue.insert(counter);
             }
-            // Every counter in the queue has an event, so this is `None` only for an empty queue.
+            // Every counter in the queue has an event, so the result is `None` only for an empty
+            // queue.
             let next = queue.lowest().and_then(|counter| {
                 queue.remove(counter);
                 self.event_on[counter]
@@ -182,7 +184,7 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Moves every event on the path from `newcomer` to `free` one counter along.
+    /// Moves every event on the path from `newcomer` to `free` to the next counter.
     fn move_along(
         &mut self,
         newcomer: EventIndex,
@@ -193,8 +195,8 @@ impl<'a> Matching<'a> {
         // No path is longer than there are counters.
         for _ in 0..MAX_COUNTERS {
             let event = reached_by[counter];
-            // INVARIANT: Both directions are written. The event that was on `counter`, if any, has
-            // moved, and the counter that `event` leaves gets its new event next.
+            // INVARIANT: Both directions are written. An event that was on `counter` has moved, and
+            // the counter that `event` leaves gets its new event in the next step.
             let left = core::mem::replace(&mut self.counter_of[event], counter);
             self.event_on[counter] = Some(event);
             if event == newcomer {

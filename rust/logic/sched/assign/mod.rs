@@ -2,32 +2,32 @@
 
 //! Assignment of counters to events.
 //!
-//! Three steps, each taken where the one before finds no answer:
+//! Three steps, each of which is taken if the previous one finds no answer:
 //!
-//! 1. If every event can keep its counter, all keep it, and nothing needs to be programmed. If some
-//!    cannot, these are placed around the others as in step 2.
-//! 2. By ascending weight (number of counters in the constraint), the order of insertion within a
-//!    weight: a fixed counter if one fits, else the lowest free general-purpose counter. Where an
-//!    event with the overlap flag has a choice, the state is saved, and when a later event finds
-//!    no counter, the next choice is made from there.
+//! 1. If every event can keep its counter, all keep it, and nothing needs to be programmed. Events
+//!    that cannot are placed beside the others as in step 2.
+//! 2. Events are placed by ascending weight (number of counters in the constraint), then in the
+//!    order of insertion: on a fixed counter if one fits, otherwise on the lowest free
+//!    general-purpose counter. If an event with the overlap flag has a choice, the state is saved.
+//!    When a later event finds no counter, placing continues from there with the next choice.
 //! 3. An exact matching. Its verdict is final: a set of events that fits is never refused.
 //!
 //! An event with the pair flag takes an even counter and the next one.
 //!
 //! Mainline's rule (`x86_schedule_events()` and `perf_assign_events()`, `arch/x86/events/core.c`)
-//! is the first sentence of step 1, and step 2. [`Policy::Mainline`] stops there, and without any
-//! previous counters both policies begin with it. Two differences are intended: going back restores
-//! everything, the number of general-purpose counters in use and the second counter of a pair
-//! included, so step 2 here finds assignments that mainline's misses; and the limit on
-//! general-purpose counters holds in step 1 too.
+//! is the first sentence of step 1, and step 2. [`Policy::Mainline`] stops there; without any
+//! previous counters, both policies begin with step 2. There are two intended differences. Going
+//! back restores the complete state, including the number of general-purpose counters in use and
+//! the second counter of a pair, so step 2 here finds assignments that mainline's misses. The limit
+//! on general-purpose counters holds in step 1, too.
 //!
 //! # Bounds
 //!
-//! At most [`MAX_EVENTS`] events, no recursion, no allocation; less than 2 KiB of stack, the
-//! [`Problem`] included. The order is sorted by insertion. Step 2, which may run for the new events
-//! and then for all, visits an event once, and once more for each combination of the saved choices,
-//! of which there are at most two at a time. Step 3 visits at most all counters and all events once
-//! for each event, and does so for each layout of the pairs, of which there are less than 256.
+//! At most [`MAX_EVENTS`] events, no recursion, no allocation; less than 2 KiB of stack, including
+//! the [`Problem`]. The order is sorted by insertion. Step 2 may run for the new events and then
+//! for all. It visits an event once, and once more for each combination of saved choices; at most
+//! two choices are saved at a time. Step 3 visits at most all counters and all events once for each
+//! event, and repeats this for each layout of the pairs, of which there are less than 256.
 //! `selftests/host/tests/multisets.rs` counts the steps for the models' events.
 
 mod events;
@@ -61,10 +61,10 @@ const PAIR_FIRST: CounterMask = CounterMask::from_bits(0x5555);
 /// The steps that a [`Problem`] takes to find an assignment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Mainline's rule: all events keep their counters, or all are placed by weight. For
-    /// comparisons, without mainline's defects.
+    /// Mainline's rule without its defects, for comparisons: all events keep their counters, or all
+    /// are placed by weight.
     Mainline,
-    /// All steps: a set of events that fits is never refused, and events keep their counters where
+    /// All steps: a set of events that fits is never refused, and events keep their counters if
     /// they can.
     #[default]
     Rpmu,
@@ -104,9 +104,9 @@ impl Policy {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Problem {
-    /// The counters that each event may use; of a pair, the first ones.
+    /// The counters that each event may use; for pairs, the possible first counters.
     wanted: PerEvent<CounterMask>,
-    /// The events that are not kept, in the order in which step 2 places them.
+    /// The events that do not keep their counters, in the order in which step 2 places them.
     order: Order,
     /// The events with the overlap flag.
     overlap: EventSet,
@@ -114,13 +114,13 @@ pub struct Problem {
     pair: EventSet,
     /// The events that can keep their previous counter.
     kept: EventSet,
-    /// The counters of these.
+    /// The counters of the kept events.
     counters: PerEvent<CounterId>,
-    /// All counters that these take.
+    /// All counters that the kept events occupy.
     used: CounterMask,
     /// At most `MAX_EVENTS`.
     len: u8,
-    /// Largest number of general-purpose counters that may be used.
+    /// Maximum number of general-purpose counters that may be used.
     gp_limit: u32,
     policy: Policy,
 }
@@ -129,7 +129,7 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// A counter for every event of a [`Problem`]; of a pair, the first.
+/// A counter for every event of a [`Problem`]; for pairs, the first counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Assignment {
     counters: PerEvent<CounterId>,
@@ -240,20 +240,20 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// If there is no assignment; the error names the counters that too many events compete for.
-    /// Under [`Policy::Mainline`] also if steps 1 and 2 find none.
+    /// Fails if there is no assignment, with the counters for which too many events compete. Under
+    /// [`Policy::Mainline`], also fails if steps 1 and 2 find none.
     pub fn solve(&self) -> Result<Assignment, Shortage> {
         self.solve_stepwise(|| ())
     }
 
-    /// As [`solve`](Self::solve), with the `assignment` where it is to be. If there is none, it has
-    /// no meaning.
+    /// As [`solve`](Self::solve), but writes the result to `assignment`, which has no meaning after
+    /// a failure.
     pub fn solve_into(&self, assignment: &mut Assignment) -> Result<(), Shortage> {
         self.solve_at(assignment, || ())
     }
 
-    /// As [`solve`](Self::solve), calling `step` for each visit of an event or a counter, so that a
-    /// test can count them.
+    /// As [`solve`](Self::solve), but calls `step` for each visit of an event or a counter, so that
+    /// tests can count them.
     pub fn solve_stepwise(&self, step: impl FnMut()) -> Result<Assignment, Shortage> {
         let mut assignment = Assignment::NOTHING;
         self.solve_at(&mut assignment, step)?;
@@ -273,13 +273,13 @@ impl Problem {
                 return Ok(());
             }
         } else if self.kept.is_empty() || self.policy == Policy::Rpmu {
-            // The new events, around the others.
+            // Place the new events beside the others.
             if self.by_weight(&self.order, self.used, counters, &mut step) {
                 return Ok(());
             }
         }
         if !self.kept.is_empty() {
-            // All events.
+            // Place all events again.
             let mut order = self.order;
             for event in self.kept {
                 step();
@@ -289,7 +289,7 @@ impl Problem {
                 return Ok(());
             }
         }
-        // Also under mainline's policy, for the reason why events do not fit.
+        // Under mainline's policy, too: this finds the reason why events do not fit.
         self.exactly(counters, &mut step)?;
         match self.policy {
             Policy::Mainline => Err(Shortage::NotFound),

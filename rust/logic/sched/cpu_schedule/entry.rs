@@ -27,15 +27,15 @@ use crate::logic::{
 /// An event of a [`CpuSchedule`](super::CpuSchedule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<T> {
-    /// The driver's handle on the event.
+    /// The driver's handle of the event.
     pub event: T,
-    /// The counters that it may use.
+    /// The counters that the event may use.
     pub constraint: Constraint,
-    /// The extra register that its code needs, if any.
+    /// The extra register that the event's code needs, if any.
     pub(super) requirement: Option<Requirement>,
-    /// The filter of branch records that it needs, if any.
+    /// The filter of branch records that the event needs, if any.
     pub(super) lbr_select: Option<u32>,
-    /// The counter that it had when it was last on this CPU: a preference.
+    /// The event's counter when it was last on this CPU: a preference.
     pub(super) previous: Option<CounterId>,
     /// The planned counter. [`None`] only within a txn.
     pub(super) planned: Option<CounterId>,
@@ -52,7 +52,7 @@ impl<T> Entry<T> {
         self.placed
     }
 
-    /// Returns what the event needs.
+    /// Returns the event's demand.
     pub fn demand(&self) -> Demand {
         Demand {
             constraint: self.constraint,
@@ -71,9 +71,9 @@ impl<T> Entry<T> {
         self.planned_register
     }
 
-    /// Returns what the planned counter is programmed with for an event of this `select` that runs
-    /// where `counts_in` says. The event may have got another extra register than its code asks
-    /// for, one of `registers`; the event select's code is then that register's.
+    /// Returns the settings of the planned counter for an event with this `select` and `counts_in`.
+    /// If the plan gives the event another extra register than its own, from `registers`, the event
+    /// select gets that register's event code.
     #[inline]
     pub fn programming(
         &self,
@@ -93,7 +93,7 @@ impl<T> Entry<T> {
         programming
     }
 
-    /// Returns whether the plan is programmed. An event that gets another register has to be
+    /// Returns whether the plan is programmed. An event that gets another extra register has to be
     /// programmed again even on the same counter.
     pub(super) fn is_programmed(&self) -> bool {
         self.placed == self.planned && self.placed_register == self.planned_register
@@ -101,7 +101,7 @@ impl<T> Entry<T> {
 }
 
 /// Events of a [`CpuSchedule`](super::CpuSchedule), in the order in which they were added.
-// A type with a name keeps those of functions short, with which tools for tracing have trouble.
+// A named type keeps function names short: some tracing tools fail on long ones.
 #[derive(Clone)]
 pub struct Entries<'a, T> {
     pub(super) entries: &'a [Option<Entry<T>>; SLOTS],

@@ -25,8 +25,8 @@ use crate::logic::{
 };
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
-    /// Plans without moving an event: the new ones get the counters that they had, or free ones by
-    /// ascending weight. Returns `false`, and changes nothing, if that is not possible.
+    /// Plans without moving an event: new events get their previous counters, or free ones by
+    /// ascending weight. Returns `false`, and changes nothing, if this is not possible.
     ///
     /// Finds the same plan as [`solve`](Self::solve).
     #[inline]
@@ -53,17 +53,17 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
                 _ => rest = rest.with(Slots::only(slot)),
             }
         }
-        // By mainline's rule, all events keep their counters or none does.
+        // Under mainline's rule, all events keep their counters or none does.
         let mut fits = rest.is_empty()
             || (self.policy == Policy::Rpmu || taken.is_empty())
                 && self.place_beside(rest, limits, &mut taken);
         let limit = limits.gp(self.corrupting != 0);
-        // Counting bits is dear without an instruction for it.
+        // Counting bits is slow without an instruction for it.
         if fits && limit != u32::MAX {
             fits = taken.gp().weight() <= limit.max(self.taken.gp().weight());
         }
         if fits {
-            // INVARIANT: None of the new counters was taken before, nor twice here. The new events
+            // INVARIANT: No new counter was taken before, or is taken twice here. The new events
             // are not programmed.
             self.taken = taken;
             self.unprogrammed = self.unprogrammed.with(self.fresh);
@@ -78,8 +78,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         fits
     }
 
-    /// Returns whether the new events need no extra register but the filter of branch records, with
-    /// one value for all events, those of the core's other thread included.
+    /// Returns whether the new events need no extra register except the filter of branch records,
+    /// with the same value for all events, including those of the core's other thread.
     #[cold]
     #[inline(never)]
     fn agree_on_registers(&self, limits: &Limits) -> bool {
@@ -95,10 +95,10 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         })
     }
 
-    /// Gives the new events of `rest` counters beside `taken`. Returns whether there is one for
-    /// each.
+    /// Gives counters outside of `taken` to the new events in `rest`. Returns whether there is one
+    /// for each.
     fn place_beside(&mut self, rest: Slots, limits: &Limits, taken: &mut CounterMask) -> bool {
-        // Sorting takes a while to set up.
+        // One event needs no sorting.
         let mut others = rest;
         if let (Some(slot), None) = (others.next(), others.next()) {
             return self.place_one_beside(slot, limits, taken);
@@ -132,12 +132,12 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         true
     }
 
-    /// Refuses a new event if all its counters are taken by events that can have no others.
-    /// [`None`] if that is not the case.
+    /// Returns the refusal of a new event if events that can use no other counters have taken all
+    /// of its counters; otherwise [`None`].
     #[cold]
     #[inline(never)]
     pub(super) fn refuse_beside(&self, limits: &Limits) -> Option<Refusal> {
-        // Another refusal might come first, or hold for the moment only.
+        // Another reason might have priority, or be temporary.
         if self.demanding != 0 || self.pairs != 0 || self.is_cut_by(limits) {
             return None;
         }

@@ -2,9 +2,9 @@
 
 //! The state of one CPU's events and their counters.
 //!
-//! Adding an event decides at once whether it fits, and if so gives every event of the CPU its
-//! counter: the *plan*. That programs nothing. When the perf core enables the PMU again, the driver
-//! programs the plan:
+//! When an event is added, it is decided at once whether it fits. If so, every event of the CPU
+//! gets a counter: the *plan*. Nothing is programmed yet. When the perf core enables the PMU again,
+//! the driver programs the plan:
 //!
 //! ```text
 //!  perf_pmu_disable
@@ -16,18 +16,18 @@
 //!    mark_programmed()
 //! ```
 //!
-//! An event that needs an [extra register](crate::logic::regs::extra_register) gets it by the same
-//! plan, and may get another one when events are added.
+//! The plan also assigns [extra registers](crate::logic::regs::extra_register) to the events that
+//! need them. An event may get another one when events are added.
 //!
-//! The events of a txn (a group) are collected first, and placed by [`commit`](CpuSchedule::commit)
-//! as a whole or not at all. Events that were added before may move for that.
+//! The events of a txn (a group) are collected first, and then [`commit`](CpuSchedule::commit)
+//! places all or none of them. Events that were added before may move for this.
 //!
-//! Temporary restrictions from outside the CPU come as [`Limits`] with every request to plan. The
-//! core learns of the CPU's counters by a [`ThreadUsage`].
+//! Each request to plan gets temporary restrictions from outside of the CPU as [`Limits`]. A
+//! [`ThreadUsage`] reports the CPU's counters to its core.
 //!
-//! Context: the CPU that the schedule belongs to, interrupts off, PMU disabled. The PMI does not
-//! use it: it finds the events by counter, in a table of the driver's that only changes while the
-//! counter is inactive.
+//! Context: the schedule's CPU, interrupts off, PMU disabled. The PMI does not use the schedule: it
+//! finds events by counter, in a table of the driver whose entries only change while their counter
+//! is inactive.
 
 mod entry;
 mod fast_paths;
@@ -80,18 +80,19 @@ pub use {
 
 /// The events of one CPU.
 ///
-/// `T` is the driver's handle on an event, a pointer or an index; equal handles are one event.
+/// `T` is the driver's handle of an event, such as a pointer or an index; equal handles are the
+/// same event.
 ///
 /// # Invariants
 ///
-/// - The slots in `live` hold the events, in the order in which they were added; the contents of
-///   others are meaningless. Their number is `len`, which is at most `capacity`, which is at most
+/// - The slots in `live` hold the events, in the order in which they were added; other slots have
+///   no meaning. `len` is their number, at most `capacity`, which is at most
 ///   [`MAX_EVENTS`](super::assign::MAX_EVENTS).
-/// - The slots in `fresh`, none outside a txn, have no planned counter. They come after all others,
-///   each of which has one of its own.
+/// - The slots in `fresh` have no planned counter. They come after all other slots, each of which
+///   has a planned counter of its own. Outside of a txn, there are none.
 /// - The slots in `unprogrammed` have a plan that differs from the registers.
-/// - `taken` are the planned counters; `corrupting`, `pairs` and `demanding` count the entries with
-///   these flags and those that need an extra register.
+/// - `taken` are the planned counters. `corrupting` and `pairs` count the entries with these flags,
+///   `demanding` those that need an extra register.
 ///
 /// # Examples
 ///
@@ -128,9 +129,9 @@ pub struct CpuSchedule<T> {
     fresh: Slots,
     unprogrammed: Slots,
     len: u8,
-    /// The counters and metrics of the machine: there is room for an event on each.
+    /// The counters and metrics of the machine. Each has room for one event.
     counters: CounterMask,
-    /// Their number.
+    /// The number of counters and metrics.
     capacity: u8,
     corrupting: u8,
     pairs: u8,
@@ -139,7 +140,7 @@ pub struct CpuSchedule<T> {
     txn: bool,
     policy: Policy,
     taken: CounterMask,
-    /// See [`take_wish`](Self::take_wish).
+    /// The result of the next [`take_wish`](Self::take_wish).
     wish: Option<ThreadUsage>,
     /// Space for [`solve`](Self::solve): the kernel's stack is small.
     problem: Problem,
@@ -151,7 +152,7 @@ pub struct CpuSchedule<T> {
 }
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
-    /// An empty schedule for a CPU without counters.
+    /// The empty schedule of a CPU without counters.
     pub const NOTHING: Self = Self {
         entries: [const { None }; SLOTS],
         live: Slots::NONE,
@@ -232,7 +233,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         })
     }
 
-    /// Returns the entry of `event`, if it is there.
+    /// Returns the entry of `event`, if it is in the schedule.
     pub fn get(&self, event: T) -> Option<&Entry<T>> {
         self.find(event).map(|(_, entry)| entry)
     }
@@ -242,7 +243,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         self.taken
     }
 
-    /// Returns the planned counters with the second ones of pairs.
+    /// Returns the planned counters, including the second counters of pairs.
     #[inline]
     pub fn occupied(&self) -> CounterMask {
         if self.pairs == 0 {
@@ -275,20 +276,22 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         planned.find_map(|entry| entry.lbr_select)
     }
 
-    /// Returns whether no event is corrupting or needs an extra register.
+    /// Returns whether the events only need counters: none is corrupting or needs an extra
+    /// register.
     pub fn is_plain(&self) -> bool {
         self.corrupting == 0 && self.demanding == 0
     }
 
-    /// Adds an event that had the counter `previous` when it was on this CPU last.
+    /// Adds an event, whose counter was `previous` when it was last on this CPU.
     ///
-    /// Outside a txn, every event gets a counter. Within one, the event is only collected, and
-    /// `limits` do not matter.
+    /// Outside of a txn, every event gets a counter. Within a txn, the event is only collected, and
+    /// `limits` have no effect.
     ///
     /// # Errors
     ///
-    /// [`Refusal::DoesNotFit`] if there are more events than counters, or no assignment,
-    /// [`Refusal::Limited`] if there is none under `limits`. The schedule is unchanged then.
+    /// [`Refusal::DoesNotFit`] if there are more events than counters or no assignment,
+    /// [`Refusal::Limited`] if there is no assignment under `limits`. Then the schedule is
+    /// unchanged.
     pub fn add(
         &mut self,
         event: T,
@@ -337,7 +340,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             planned_register: None,
             placed_register: None,
         });
-        // INVARIANT: Behind all others, and without a planned counter.
+        // INVARIANT: The slot is behind all others, and the event has no planned counter.
         self.live = self.live.with(Slots::only(slot));
         self.fresh = self.fresh.with(Slots::only(slot));
         self.len = self.len.wrapping_add(1);
@@ -347,7 +350,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         Ok(())
     }
 
-    /// Moves all events to the first slots, in their order.
+    /// Moves all events to the first slots, and keeps their order.
     #[cold]
     fn close_gaps(&mut self) {
         let (live, fresh, unprogrammed) = (self.live, self.fresh, self.unprogrammed);
@@ -365,10 +368,10 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
     }
 
-    /// Removes an event, in a txn or outside. The order of the others stays.
+    /// Removes an event, within a txn or outside. The others keep their order.
     ///
-    /// Returns the entry, which tells the driver whether a counter has to be stopped; [`None`] if
-    /// the event was not there.
+    /// Returns the entry, by which the driver knows whether a counter has to be stopped; [`None`]
+    /// if the event is not in the schedule.
     #[inline]
     pub fn remove(&mut self, event: T) -> Option<Entry<T>> {
         let (slot, entry) = self.find(event)?;
@@ -440,7 +443,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
     }
 
-    /// Opens a txn. One that is open already continues.
+    /// Opens a txn. If a txn is already open, it continues.
     pub fn begin(&mut self) {
         self.txn = true;
     }
@@ -450,7 +453,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         self.txn
     }
 
-    /// Returns the events that the open txn has collected; none without one.
+    /// Returns the events that the open txn has collected; none without an open txn.
     pub fn collected(&self) -> Entries<'_, T> {
         self.at(self.fresh)
     }
@@ -459,21 +462,22 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::DoesNotFit`], or [`Refusal::Limited`]. The txn stays open, nothing has changed,
-    /// and the perf core will [remove](Self::remove) its events and [cancel](Self::cancel) it.
+    /// [`Refusal::DoesNotFit`] or [`Refusal::Limited`]. Then the txn stays open and nothing has
+    /// changed; the perf core will [remove](Self::remove) the txn's events and
+    /// [cancel](Self::cancel) it.
     pub fn commit(&mut self, limits: &Limits) -> Result<(), Refusal> {
         self.plan(limits)?;
         self.txn = false;
         Ok(())
     }
 
-    /// Closes the txn and removes its events. Does nothing without one.
+    /// Closes the txn and removes its events. Does nothing without an open txn.
     pub fn cancel(&mut self) {
         self.txn = false;
         self.drop_fresh();
     }
 
-    /// Returns the events that have to leave a counter, with that counter.
+    /// Returns the events that have to leave their counter, with this counter.
     ///
     /// All of them have to be stopped before any event [arrives](Self::arriving).
     pub fn leaving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
@@ -481,7 +485,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             .filter_map(|entry| Some((entry.event, entry.placed?)))
     }
 
-    /// Returns the events that have to be programmed, new or moved, with the counter that they get.
+    /// Returns the new and moved events, which have to be programmed, with the counter that they
+    /// get.
     pub fn arriving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
         self.arriving_entries()
             .map(|(entry, counter)| (entry.event, counter))
@@ -507,8 +512,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Returns the planned counters and registers. Events of an open txn have none yet.
     ///
-    /// Until the plan is [programmed](Self::mark_programmed), the hardware may still use those of
-    /// an earlier plan.
+    /// Until the plan is [programmed](Self::mark_programmed), the hardware may still use the
+    /// counters and registers of an earlier plan.
     #[inline]
     pub fn usage(&self) -> ThreadUsage {
         if self.is_plain() {
@@ -530,11 +535,11 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
                 usage.corrupting.insert(counter);
             }
             if let (Some(required), Some(register)) = (entry.requirement, entry.planned_register) {
-                // The plan has one value for it.
+                // The plan has only one value for each register.
                 let _ = usage.registers.place(register, required.value);
             }
             if let (Some(select), Some(_)) = (entry.lbr_select, entry.planned) {
-                // The plan has one value for LBR_SELECT.
+                // The plan has only one value for LBR_SELECT.
                 let _ = usage
                     .registers
                     .place(ExtraRegister::LbrSelect, select.into());
@@ -543,8 +548,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         usage
     }
 
-    /// Gives the fresh events a counter and the extra register that they need; others may move for
-    /// that. Changes nothing on failure.
+    /// Gives the fresh events counters and the extra registers that they need; other events may
+    /// move for this. Changes nothing on failure.
     #[inline]
     fn plan(&mut self, limits: &Limits) -> Result<(), Refusal> {
         if self.plan_beside(limits) {
@@ -556,9 +561,9 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
     }
 
-    /// Returns the usage that the thread would have, if its sibling had no events, with the first
-    /// group that was refused [for the moment](Refusal::is_for_the_moment) since the last call;
-    /// [`None`] if none was, or if it would not fit then either.
+    /// Returns the wish: the usage that the thread would have with the first group that was refused
+    /// [for the moment](Refusal::is_for_the_moment) since the last call, if the sibling had no
+    /// events. [`None`] if no group was refused, or if it would not fit without the sibling either.
     pub fn take_wish(&mut self) -> Option<ThreadUsage> {
         self.wish.take()
     }

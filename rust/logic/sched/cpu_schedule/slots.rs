@@ -4,8 +4,8 @@
 
 use crate::logic::sched::assign::MAX_EVENTS;
 
-/// Number of slots. More than there can be events, so that a removed event leaves a gap and no
-/// other moves; the gaps are closed when the last slot has been used.
+/// Number of slots. There are more slots than events, so that a removed event can leave a gap and
+/// no other event moves. The gaps are closed when the last slot has been used.
 pub(super) const SLOTS: usize = 64;
 const _: () = assert!(MAX_EVENTS < SLOTS);
 
@@ -24,7 +24,7 @@ impl Slots {
         self.0 & Self::only(slot).0 != 0
     }
 
-    /// Returns the set of `slot` alone.
+    /// Returns the set with only `slot`.
     pub(super) const fn only(slot: usize) -> Self {
         Self(1u64.wrapping_shl(slot as u32))
     }
@@ -37,7 +37,7 @@ impl Slots {
         Self(self.0 & !other.0)
     }
 
-    /// Returns the first slot behind all of these; [`SLOTS`] if there is none.
+    /// Returns the first slot behind all slots of the set; [`SLOTS`] if there is none.
     pub(super) const fn end(self) -> usize {
         SLOTS.wrapping_sub(self.0.leading_zeros() as usize)
     }

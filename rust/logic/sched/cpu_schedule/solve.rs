@@ -45,7 +45,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             }
             return Err(refusal);
         }
-        // INVARIANT: All entries have a planned counter, and these become `taken`.
+        // INVARIANT: All entries have planned counters, and these become `taken`.
         self.taken = self.assignment.iter().collect();
         self.fresh = Slots::NONE;
         self.unprogrammed = Slots::NONE;
@@ -62,8 +62,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         Ok(())
     }
 
-    /// Makes the usage of all events, the fresh ones included, under the limits that last the
-    /// [wish](Self::take_wish), if they fit and there is no wish yet.
+    /// If there is no [wish](Self::take_wish) yet, and all events, including the fresh ones, fit
+    /// under the lasting limits, makes their usage the wish.
     #[inline(never)]
     fn wish_for(&mut self, limits: &Limits) {
         if self.wish.is_some() {
@@ -85,8 +85,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 
     /// Finds a counter for every event, within `limits` for new ones, and values for the extra
-    /// registers: then `assignment` and `registers` have them. They are not returned, as the
-    /// kernel's stack is small.
+    /// registers. Stores the result in `assignment` and `registers`: the kernel's stack is too
+    /// small to return it.
     pub(super) fn solve(&mut self, limits: &Limits) -> Result<(), Refusal> {
         self.registers = match self.demanding {
             0 => RegisterValues::NONE,
@@ -115,9 +115,9 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         Ok(())
     }
 
-    /// Returns the largest number of general-purpose counters within `limits`: at least as many as
-    /// are taken, except for a new event that is the first corrupting one. Then the others have to
-    /// leave those beyond the limit.
+    /// Returns the maximum number of general-purpose counters within `limits`, but at least the
+    /// number of taken ones. Only if a new event is the first corrupting one, the other events have
+    /// to leave counters beyond the limit.
     fn gp_limit(&self, limits: &Limits) -> u32 {
         let limit = limits.gp(self.corrupting != 0);
         let mut older = self.at(self.live.without(self.fresh));
@@ -128,7 +128,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 
     /// Finds values for the extra registers.
-    // Apart, so that its stack is free again when counters are assigned.
+    // A separate function, so that its stack is free again when counters are assigned.
     #[inline(never)]
     fn plan_registers(&self, limits: &Limits) -> Result<RegisterValues, Conflict> {
         let wanted = Wanted {
@@ -138,7 +138,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         register_plan::plan(wanted, limits.registers)
     }
 
-    /// Returns whether `limits` restrict the events at all.
+    /// Returns whether `limits` restrict the events.
     pub(super) fn is_cut_by(&self, limits: &Limits) -> bool {
         limits.gp(self.corrupting != 0) != u32::MAX
             || self.entries().any(|entry| {
@@ -148,11 +148,11 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 }
 
-/// The extra registers that events need, with those that they have.
+/// The requirements of events for extra registers, each with the register that the event has.
 #[derive(Clone)]
 struct Wanted<'a, T> {
     entries: Entries<'a, T>,
-    /// The second one of the event before.
+    /// The second requirement of the previous event.
     branches: Option<(Requirement, Option<ExtraRegister>)>,
 }
 

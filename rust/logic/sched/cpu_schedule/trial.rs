@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Trials: whether groups would fit on a CPU, without adding them.
+//! Trials, which decide whether groups would fit on a CPU without adding them.
 
 use super::{
     CpuSchedule,
@@ -18,11 +18,12 @@ use crate::logic::{
 };
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
-    /// Returns those of `counters` of which a new event needs one to fit within `limits`, and the
-    /// largest number of events that need a general-purpose counter for which there is room.
+    /// Returns the `counters` that new events can reach within `limits`, and the number of further
+    /// events on general-purpose counters for which there is room.
     ///
-    /// These are the free counters, and those whose events could move to one of them. An event that
-    /// can use none of them does not fit; others have to be [tried](Self::trial).
+    /// A new event can reach free counters, and counters whose events could move to such a counter.
+    /// An event that can use no reachable counter does not fit; for other events, a
+    /// [trial](Self::trial) has to decide.
     pub fn reach(&self, counters: CounterMask, limits: &Limits) -> (CounterMask, u32) {
         let mut free = counters.without(limits.closed).without(self.taken);
         let mut room = free.gp().weight();
@@ -60,9 +61,9 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         (reach, room)
     }
 
-    /// Begins a trial. The schedule is as before when that is dropped.
+    /// Begins a trial. Dropping the trial restores the schedule.
     pub fn trial(&mut self) -> Trial<'_, T> {
-        // So that there is a slot for each event that has room, and none moves during the trial.
+        // Now there is a slot for each event that has room, and none moves during the trial.
         self.close_gaps();
         for slot in self.live {
             if let Some(entry) = &self.entries[slot & (SLOTS - 1)] {
@@ -121,22 +122,22 @@ pub struct Trial<'a, T: Copy + PartialEq> {
 }
 
 impl<T: Copy + PartialEq> Trial<'_, T> {
-    /// Adds an event to the current group, with any handle.
+    /// Adds an event to the current group. The handle may be any value.
     pub fn push(&mut self, event: T, demand: impl Into<Demand>, previous: Option<CounterId>) {
         let pushed = self.schedule.push(event, demand.into(), previous);
         self.pushed = self.pushed.and(pushed);
     }
 
-    /// As [`CpuSchedule::reach`], with the groups that fit so far.
+    /// As [`CpuSchedule::reach`], including the groups that fit so far.
     pub fn reach(&self, counters: CounterMask, limits: &Limits) -> (CounterMask, u32) {
         self.schedule.reach(counters, limits)
     }
 
-    /// Decides whether the current group fits, with the groups that fit so far.
+    /// Decides whether the current group fits beside the groups that fit so far.
     ///
     /// # Errors
     ///
-    /// As for [`CpuSchedule::commit`]. The group is removed then.
+    /// As for [`CpuSchedule::commit`]. Then the group is removed.
     pub fn fits(&mut self, limits: &Limits) -> Result<(), Refusal> {
         let pushed = core::mem::replace(&mut self.pushed, Ok(()));
         let fits = pushed.and_then(|()| self.schedule.plan(limits));
@@ -152,7 +153,7 @@ impl<T: Copy + PartialEq> Drop for Trial<'_, T> {
         let schedule = &mut *self.schedule;
         schedule.drop_all(schedule.live.without(self.before));
         schedule.txn = self.txn;
-        // INVARIANT: As before, and so are the planned counters of the entries.
+        // INVARIANT: All sets, and the planned counters of the entries, are as before the trial.
         schedule.fresh = self.fresh;
         schedule.unprogrammed = self.unprogrammed;
         schedule.taken = self.taken;
