@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The agreement between the hardware threads of a core on counters and extra registers.
+//! The rules by which the hardware threads of a core share counters and extra registers.
 //!
 //! ```text
 //!  protocol        plan, use, release: the steps of a thread beside its sibling
@@ -8,8 +8,7 @@
 //!      right_of_way  the thread that goes first where not both can have what they need
 //! ```
 //!
-//! And the agreement between the cores of a node on counters that they have in common:
-//! [`northbridge`].
+//! Also the rules by which the cores of a node share common counters: [`northbridge`].
 
 pub mod northbridge;
 pub mod protocol;

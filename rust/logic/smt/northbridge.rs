@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The agreement between the cores of a node on the counters of AMD's northbridge, up to family
+//! The rules by which the cores of a node share the counters of AMD's northbridge, up to family
 //! 14h.
 //!
-//! An event of the northbridge that is put on counter n of a core is counted by counter n of the
-//! northbridge, which all cores of the node have in common. So no two CPUs may have such events on
-//! the same counter. Other events may use the counter meanwhile.
+//! A northbridge event on counter n of a core is counted by counter n of the northbridge, which all
+//! cores of the node share. So no two CPUs may have such events on the same counter. Other events
+//! may use the counter meanwhile.
 //!
-//! A CPU claims counters when it plans, before it programs them, and releases those that it has
-//! left when that is done. A CPU whose events find none waits for its rotation, as with mainline
-//! (`__amd_get_nb_event_constraints()`, `arch/x86/events/amd/core.c`).
+//! A CPU claims counters when it plans. When the plan is programmed, it releases the counters that
+//! its events have left. A CPU whose events find no counter tries again when it rotates, as in
+//! mainline (`__amd_get_nb_event_constraints()`, `arch/x86/events/amd/core.c`).
 //!
 //! Source: BKDG for family 10h, section 3.12.
 //!
@@ -26,7 +26,7 @@ const COUNTERS: usize = 4;
 /// The counters of a node's northbridge.
 #[derive(Clone, Debug)]
 pub struct Northbridge {
-    /// The CPU that has claimed each.
+    /// The CPU that has claimed each counter.
     owner: [Option<u32>; COUNTERS],
 }
 
@@ -37,7 +37,7 @@ impl Default for Northbridge {
 }
 
 impl Northbridge {
-    /// No CPU has claimed any.
+    /// Makes a northbridge of which no CPU has claimed a counter.
     pub const fn new() -> Self {
         Self {
             owner: [None; COUNTERS],
@@ -53,7 +53,7 @@ impl Northbridge {
             .collect()
     }
 
-    /// Claims `counters` for `cpu`, besides those that it has. None of them is
+    /// Claims `counters` for `cpu`, in addition to those that it has. None of them may be
     /// [closed](Self::closed_to) to it.
     pub fn claim(&mut self, cpu: u32, counters: CounterMask) {
         for counter in counters {
@@ -63,7 +63,7 @@ impl Northbridge {
         }
     }
 
-    /// Releases all counters of `cpu` but those in `kept`.
+    /// Releases all counters of `cpu` except those in `kept`.
     ///
     /// # Examples
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The steps of a thread beside the other thread of its core: plan, use, release.
+//! The steps by which a thread coordinates with the other thread of its core: plan, use, release.
 //!
 //! ```text
 //!  perf_pmu_disable
@@ -10,13 +10,13 @@
 //!    registers written ──► release()   frees the other counters, and reports what was lacking
 //! ```
 //!
-//! Planned counters are in use before the sibling can plan. Counters that the plan does not need
-//! any more stay in use until [`release`](ThreadState::release), because the hardware may still
-//! count on them.
+//! Planned counters are marked as used before the sibling can plan. Counters that the plan does not
+//! need any more stay marked until [`release`](ThreadState::release), because the hardware may
+//! still count on them.
 //!
 //! Each function takes the [`Core`], which the caller has locked, and the CPU's [`Thread`] in it;
-//! [`None`] where the threads have nothing to agree on. A CPU that has to schedule again is
-//! returned, for the caller to tell when it has dropped the lock.
+//! [`None`] if the threads share nothing. Functions return a CPU that has to schedule again; the
+//! caller notifies it after dropping the lock.
 //!
 //! Context: the CPU of the thread, interrupts off, PMU disabled. [`limits_now`] and [`try_pinned`]
 //! may run with the PMU enabled.
@@ -40,18 +40,18 @@ use crate::logic::{
     },
 };
 
-/// The verdict on a plan: plain if all of its events, those on the CPU included, need nothing but a
-/// counter, and leave the sibling's counters alone.
+/// Whether all events of a plan, including those on the CPU, need only a counter, and do not affect
+/// the sibling's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
-    /// It is plain.
+    /// All events only need a counter.
     Yes,
-    /// It is not, or that is not known.
+    /// Some event needs more, or this is not known.
     No,
 }
 
 impl Plain {
-    /// Looks at the events of `schedule`, those of an open txn included.
+    /// Checks the events of `schedule`, including those of an open txn.
     pub fn of<T: Copy + PartialEq>(schedule: &CpuSchedule<T>) -> Self {
         match schedule.is_plain() {
             true => Self::Yes,
@@ -60,26 +60,25 @@ impl Plain {
     }
 }
 
-/// The state that a thread keeps for its sibling.
+/// The state that a thread keeps for coordinating with its sibling.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadState {
-    /// The usage that the core knows of.
+    /// The usage that was last reported to the core.
     usage: ThreadUsage,
-    /// What the thread has lacked since the PMU was disabled.
+    /// The needs of the thread since the PMU was disabled.
     needs: Needs,
-    /// The limits that the last refusal was decided under, with the counters left to TSX
-    /// transactions.
+    /// The limits of the last refusal, with the counters reserved for TSX transactions.
     refused_under: Option<(Limits, CounterMask)>,
 }
 
 impl ThreadState {
-    /// Returns the usage that the core knows of.
+    /// Returns the usage that was last reported to the core.
     pub fn usage(&self) -> &ThreadUsage {
         &self.usage
     }
 
-    /// Calls `change` to add to the plan in `schedule`, within the limits that hold now. TSX
-    /// transactions have the counters `tfa`. `is_pinned` tells whether a pinned group is added.
+    /// Calls `change` to add to the plan in `schedule`, within the current limits. The counters
+    /// `tfa` are reserved for TSX transactions. `is_pinned` is set if a pinned group is added.
     ///
     /// Returns the CPU that has to schedule again, if any. [`explain`](Self::explain) explains a
     /// refusal.
@@ -104,7 +103,7 @@ impl ThreadState {
         // The common case.
         if plain == Plain::Yes && tfa.is_empty() && core.leaves_all_to(thread) {
             let planned = change(schedule, &Limits::NONE);
-            // The shares of placed groups count as well as those of refused ones.
+            // Decisions need the shares of placed groups as well as of refused ones.
             self.needs.contends |= core.is_contended();
             if planned.is_ok() {
                 self.usage.used = self.usage.used | schedule.taken();
@@ -121,9 +120,9 @@ impl ThreadState {
         self.settle((core, thread), schedule, (&limits, tfa), planned)
     }
 
-    /// Returns the limits for an event or group, if the sibling may restrict the counters.
-    // Apart, as the next one: their stack is to be free again when others are tried for a group
-    // that is refused.
+    /// Returns the limits of an event or group on a thread whose sibling may restrict the counters.
+    // Separate, like the next function: their stack has to be free again when other groups are
+    // tried in place of a refused one.
     #[inline(never)]
     fn limits_beside(
         &mut self,
@@ -141,7 +140,7 @@ impl ThreadState {
         limits.closing(tfa)
     }
 
-    /// Tells the core of a plan, or of a refusal, under these limits.
+    /// Reports to the core a plan, or a refusal, under these limits.
     #[inline(never)]
     fn settle<T: Copy + PartialEq>(
         &mut self,
@@ -155,8 +154,8 @@ impl ThreadState {
             Ok(()) => {
                 self.usage = schedule.usage().keeping(self.usage);
                 core.set_usage(thread, self.usage);
-                // No counter is free yet. But an extra register may have got another value, which
-                // the sibling can share.
+                // No counter is free yet, but an extra register may have a new value, which the
+                // sibling can share.
                 Ok(core.wakes_sibling(thread))
             }
             Err(refusal) => {
@@ -169,13 +168,13 @@ impl ThreadState {
         }
     }
 
-    /// Records that a plan was refused under `limits`, which are not those of the core.
+    /// Records that a plan was refused under `limits`, which are not from the core.
     pub fn set_refused_under(&mut self, limits: Limits) {
         self.refused_under = Some((limits, CounterMask::EMPTY));
     }
 
-    /// Explains the last `refusal`, of an event with that `constraint`, or of a group with it as
-    /// the sum.
+    /// Explains the last `refusal`, of an event with `constraint`, or of a group whose constraints
+    /// sum up to it.
     pub fn explain(&self, refusal: Refusal, constraint: Constraint) -> Explanation {
         let none = (Limits::NONE, CounterMask::EMPTY);
         let (limits, tfa) = self.refused_under.unwrap_or(none);
@@ -187,14 +186,14 @@ impl ThreadState {
         }
     }
 
-    /// Records that a group of this thread would fit if it were not for the sibling.
+    /// Records that a group of this thread would fit without the sibling.
     pub fn wait(&mut self, core: &mut Core, thread: Thread) {
         self.needs.contends = true;
         core.wait(thread);
     }
 
     /// Records that a group was placed, if the threads contend. `share` returns the group's share
-    /// of the time, as of the time that it is given; `clock` returns that time in nanoseconds.
+    /// at the time that it gets; `clock` returns this time in nanoseconds.
     #[inline]
     pub fn note_placed(
         &mut self,
@@ -227,22 +226,22 @@ impl ThreadState {
         self.needs.refuse_pinned(schedule.take_wish());
     }
 
-    /// Takes note that the plan in `schedule` is programmed. Returns the counters that it uses if
-    /// the core needs to know no more: no event needs anything else that the threads share, and
-    /// nothing was lacking.
+    /// Records that the plan in `schedule` is programmed. Returns its counters if these are all
+    /// that the core has to know: no event needs anything else that the threads share, and there
+    /// are no needs.
     #[inline]
     pub fn plain_use<T: Copy + PartialEq>(
         &self,
         schedule: &mut CpuSchedule<T>,
     ) -> Option<CounterMask> {
-        // A wish is among the needs, or obsolete.
+        // A wish is either part of the needs, or obsolete.
         let _ = schedule.take_wish();
         let plain = schedule.is_plain() && self.usage.is_plain() && self.needs.is_empty();
         plain.then(|| schedule.taken())
     }
 
-    /// Tells the core of [`plain_use`](Self::plain_use). Returns whether that was enough; if not,
-    /// nothing has changed, and [`release`](Self::release) has to be called.
+    /// Reports the result of [`plain_use`](Self::plain_use) to the core. Returns false if this is
+    /// not enough: then nothing has changed, and [`release`](Self::release) has to be called.
     #[inline]
     pub fn release_plain(&mut self, core: &mut Core, thread: Thread, used: CounterMask) -> bool {
         let done = core.release_plain(thread, used);
@@ -252,16 +251,16 @@ impl ThreadState {
         done
     }
 
-    /// Takes note that the plan in `schedule` is programmed. Returns what is to be
-    /// [told](Release::tell) to the core, if anything.
+    /// Records that the plan in `schedule` is programmed. Returns the [`Release`] that has to be
+    /// [reported](Release::tell) to the core, if any.
     #[inline]
     pub fn release<T: Copy + PartialEq>(
         &mut self,
         schedule: &mut CpuSchedule<T>,
     ) -> Option<Release<'_>> {
-        // A wish is among the needs, or obsolete.
+        // A wish is either part of the needs, or obsolete.
         let _ = schedule.take_wish();
-        // There are no needs where the threads do not contend.
+        // There are no other needs if the threads do not contend.
         let has_needs = self.needs.contends || self.needs.yields;
         if !has_needs && schedule.usage() == self.usage {
             return None;
@@ -271,32 +270,33 @@ impl ThreadState {
     }
 }
 
-/// A thread whose plan is programmed: what it uses and lacked is still to be [told](Self::tell).
+/// A thread whose plan is programmed, and whose usage and needs have to be [reported](Self::tell)
+/// to the core.
 #[must_use]
 #[derive(Debug)]
 pub struct Release<'a>(&'a mut ThreadState);
 
-/// What the driver has to do after telling a [`Release`].
+/// The driver's tasks after reporting a [`Release`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The CPU that has to schedule again, if any: the sibling's, which has waited for something
-    /// that is free now, or has to make way.
+    /// The sibling's CPU, if it has to schedule again: it has waited for a resource that is free
+    /// now, or has to make way.
     pub woken: Option<u32>,
-    /// Set if refused groups keep their places before the groups that were placed instead of them:
-    /// when the sibling has made way, the groups that it made way for are tried first.
+    /// Set if refused groups keep their places before the groups that were placed instead of them.
+    /// So when the sibling has made way, the groups for which it did are tried first.
     pub keeps_places: bool,
-    /// Set if the threads contended when groups were placed: one limits the other.
+    /// Set if the threads contended when groups were placed: one limited the other.
     pub contends: bool,
 }
 
 impl Release<'_> {
-    /// Records that a pinned group waits for room, and has to be woken when there is some.
+    /// Records that a pinned group waits for room, so that the thread is woken when there is room.
     pub fn note_pinned_waits(&mut self) {
         self.0.needs.has_pinned = true;
     }
 
-    /// Tells the core. At the end of an interval (`is_over`), the right of way may change; `clock`
-    /// returns the time in nanoseconds.
+    /// Reports to the core. At the end of an interval (`is_over`), the right of way may change;
+    /// `clock` returns the time in nanoseconds.
     pub fn tell(
         self,
         core: &mut Core,
@@ -316,14 +316,14 @@ impl Release<'_> {
     }
 }
 
-/// Returns the limits that hold now for groups that rotate. TSX transactions have the counters
-/// `tfa`.
+/// Returns the current limits for groups that rotate. The counters `tfa` are reserved for TSX
+/// transactions.
 pub fn limits_now(core: Option<(&Core, Thread)>, tfa: CounterMask) -> Limits {
     core.map_or(Limits::NONE, |(core, thread)| core.limits(thread))
         .closing(tfa)
 }
 
-/// Returns the verdict of `fits` on the limits that hold now for a pinned group. If it does not
+/// Returns the result of `fits` for the current limits of a pinned group. If the group does not
 /// fit, the thread waits for looser limits.
 pub fn try_pinned(
     core: Option<(&mut Core, Thread)>,

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Shares of the time that groups have counted lately. By these the threads of a core decide which
-//! of them goes first where not both can have what they need ([`Core::release`]).
+//! Shares of the recent time in which groups have counted. If the threads of a core cannot both
+//! have what they need, these shares decide which goes first ([`Core::release`]).
 //!
-//! A [`Share`] is a moving average of the time on counters, which forgets with a time constant of
-//! [`WINDOW`]. The group with the smaller share goes first. So shares become equal as far as
-//! possible, whatever the phases of the two threads' timers, and an old and a new event are soon on
-//! a par.
+//! A [`Share`] is a moving average of the time on counters, with the time constant [`WINDOW`]. The
+//! group with the smaller share goes first. So shares become equal as far as possible, whatever the
+//! phases of the two threads' timers, and a new event soon has the same rank as an old one.
 //!
-//! Context: any; nothing but values.
+//! Context: any. The module only computes values.
 //!
 //! [`Core::release`]: super::siblings::Core::release
 
@@ -20,10 +19,10 @@ pub const WINDOW: u64 = 1 << 26;
 /// All of the time, as a share.
 const ALL: u64 = 1 << 16;
 
-/// The share of a new group: neither before all others nor behind them.
+/// The share of a new group, which puts it neither before nor behind all others.
 const BEGIN: u64 = ALL / 2;
 
-/// Returns a share `dt` nanoseconds later, of which `ran` were on counters.
+/// Returns a share after `dt` more nanoseconds, of which the group spent `ran` on counters.
 const fn after(share: u64, dt: u64, ran: u64) -> u64 {
     let ran = if ran < dt { ran } else { dt };
     if dt < WINDOW {
@@ -31,7 +30,7 @@ const fn after(share: u64, dt: u64, ran: u64) -> u64 {
         let kept = share.wrapping_mul(WINDOW.wrapping_sub(dt));
         kept.wrapping_add(ran.wrapping_mul(ALL)) / WINDOW
     } else {
-        // At least 1024, and so at most a little more than `ALL`.
+        // The divisor is at least 1024, so the result is at most a little more than `ALL`.
         let share = ran / (dt / ALL);
         if share < ALL {
             share
@@ -41,7 +40,7 @@ const fn after(share: u64, dt: u64, ran: u64) -> u64 {
     }
 }
 
-/// The share of the time that a group has counted, as of its last update.
+/// The share of the time in which a group has counted, at its last update.
 ///
 /// # Examples
 ///
@@ -59,7 +58,7 @@ pub struct Share {
     share: u64,
     /// Time of the last update; 0 before the first.
     at: u64,
-    /// The group's total time on counters then.
+    /// The group's total time on counters at the last update.
     running: u64,
 }
 
@@ -95,7 +94,7 @@ impl Share {
     }
 }
 
-/// The smallest share of a thread's groups that wait, and of those that count, at a certain time.
+/// The smallest shares of a thread's waiting groups and of its counting groups at a certain time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::logic) struct Standing {
     waiting: Option<u64>,
@@ -118,40 +117,40 @@ impl Standing {
     }
 }
 
-/// What a thread has lacked while its events were placed, since the PMU was disabled.
+/// The resources that a thread has lacked while its events were placed, since the PMU was disabled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// Set if the threads contend: one limits the other.
     pub contends: bool,
-    /// Set if events were placed under limits by what the sibling wants.
+    /// Set if the sibling's wants limited the placing of events.
     pub yields: bool,
     /// The smallest share of a refused group, and of a placed one.
     pub(in crate::logic) waiting: Option<u64>,
     pub(in crate::logic) counting: Option<u64>,
-    /// The usage with the first group that would fit without the sibling, and the group's share.
+    /// The usage with the first refused group that would fit without the sibling, and this group's
+    /// share.
     pub(in crate::logic) want: Option<(ThreadUsage, u64)>,
-    /// Set if that is a pinned group, which does not rotate.
+    /// Set if this group is pinned, so that it does not rotate.
     pub(in crate::logic) is_pinned: bool,
     /// Set if a pinned group waits for room, refused now or before.
     pub(in crate::logic) has_pinned: bool,
-    /// The time that all shares are as of, in nanoseconds; [`None`] while no share was asked for.
+    /// The time of all shares, in nanoseconds; [`None`] until a share is needed.
     pub(in crate::logic) at: Option<u64>,
 }
 
 impl Needs {
-    /// Returns the time that shares are computed for: what `clock` returned when it was first asked
-    /// for.
+    /// Returns the time of all shares: the result of the first call of `clock`.
     pub fn time(&mut self, clock: impl FnOnce() -> u64) -> u64 {
         *self.at.get_or_insert_with(clock)
     }
 
-    /// Records that a group with that `share` was placed.
+    /// Records that a group with this `share` was placed.
     pub fn place(&mut self, share: u64) {
         self.counting = Some(self.counting.map_or(share, |least| least.min(share)));
     }
 
-    /// Records that a group with that `share` was refused. `wish` is the usage that the thread
-    /// would have with it without the sibling ([`CpuSchedule::take_wish`]).
+    /// Records that a group with this `share` was refused. `wish` is the usage that the thread
+    /// would have with the group and without the sibling ([`CpuSchedule::take_wish`]).
     ///
     /// [`CpuSchedule::take_wish`]: crate::logic::sched::cpu_schedule::CpuSchedule::take_wish
     pub fn refuse(&mut self, share: u64, wish: Option<ThreadUsage>) {
@@ -159,7 +158,7 @@ impl Needs {
         self.want = self.want.or(wish.map(|wish| (wish, share)));
     }
 
-    /// Records that a pinned group was refused, with that `wish`.
+    /// Records that a pinned group was refused, with this `wish`.
     pub fn refuse_pinned(&mut self, wish: Option<ThreadUsage>) {
         if let Some(wish) = wish.filter(|_| !self.is_pinned) {
             self.want = Some((wish, 0));
@@ -167,7 +166,7 @@ impl Needs {
         }
     }
 
-    /// Returns whether the threads were not in each other's way.
+    /// Returns whether the thread has lacked nothing.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         !self.contends && !self.yields && !self.refused()

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The two threads of a core, and the counters that each must leave to the other.
+//! The two threads of a core, and the counters that each has to leave to the other.
 //!
 //! On Sandy Bridge, Ivy Bridge and Haswell some events corrupt the counter of the same number on
 //! the core's other thread (errata BJ122, BV98, HSD29). Such an event is *corrupting*: it gets a
 //! counter only while the sibling does not use its counter of that number, and no event gets a
 //! counter while the sibling's counter of that number counts a corrupting event.
 //!
-//! Each thread tells its core its [`ThreadUsage`], which is always computed from all of the
-//! thread's events ([`CpuSchedule::usage`]), never changed step by step. So it cannot keep a
-//! counter that an event has left, nor lose one that another event still has; mainline's can do
-//! both (`intel_commit_scheduling()` and `intel_put_excl_constraints()`,
+//! Each thread reports its [`ThreadUsage`] to its core. It is always computed from all of the
+//! thread's events ([`CpuSchedule::usage`]), and never changed step by step. So it cannot keep a
+//! counter that an event has left, or lose one that another event still has; mainline's state can
+//! do both (`intel_commit_scheduling()` and `intel_put_excl_constraints()`,
 //! `arch/x86/events/intel/core.c`).
 //!
 //! On Nehalem and Westmere the threads of a core share the offcore response registers. While one
-//! thread has a value in a register, the other can use the register with that value only.
+//! thread has a value in a register, the other can only use the register with the same value.
 //!
-//! A thread that could not place an event because of the other's usage *waits*. When that usage
-//! changes so that more is left, the driver makes the thread schedule again.
+//! A thread that could not place an event because of the other's usage *waits*. When the other's
+//! usage leaves more room, the driver makes the waiting thread schedule again.
 //!
 //! # Right of way
 //!
-//! Both threads may want what only one of them can have, for good: four events of any kind on one,
-//! a corrupting event on the other. So a thread that waits says what it *wants*: its usage if it
-//! were alone in the core. At the end of an interval of either thread ([`Core::release`]), the
-//! thread with the smaller [share](super::right_of_way) of the time gets the right of way:
+//! Both threads may permanently want resources that only one of them can have: four events of any
+//! kind on one, a corrupting event on the other. So a waiting thread states its *want*: the usage
+//! that it would have alone in the core. At the end of an interval of either thread
+//! ([`Core::release`]), the thread with the smaller [share](super::right_of_way) of the time gets
+//! the right of way:
 //!
 //! ```text
 //!  A rotates, is refused, has less ──► A has the right of way; its wants limit B
@@ -35,9 +36,9 @@
 //!
 //! A pinned group, which does not rotate, gets the right of way as soon as it is refused.
 //!
-//! B loses no counter before it has stopped the counter's event: A's wants limit B's plans, and A
-//! plans under B's usage as ever. Pinned groups of B do not see these limits: if they are in A's
-//! way, A takes what they leave, and the right of way is over, too. It changes at most once for
+//! B loses no counter before it has stopped the counter's event: A's want limits B's plans, and A
+//! still plans under B's usage. Pinned groups of B ignore this limit: if they are in A's way, A
+//! takes the counters that they leave, and the right of way ends, too. It changes at most once for
 //! each end of an interval of either thread.
 //!
 //! Context: any; the driver keeps a [`Core`] under a lock.
@@ -79,23 +80,25 @@ impl Thread {
     }
 }
 
-/// The state of one thread of a core.
+/// The core's state of one of its threads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seat {
     /// The thread's CPU, if it is online.
     cpu: Option<u32>,
     usage: ThreadUsage,
-    /// The limits under which an event was refused that would fit without them.
+    /// If the thread waits: the limits under which an event was refused that would fit without
+    /// them.
     waiting: Option<Limits>,
-    /// The usage that the thread would have had then without the sibling.
+    /// The usage that the thread would have had with this event and without the sibling.
     want: Option<ThreadUsage>,
-    /// The shares of its groups, if one was refused while the threads contended.
+    /// The shares of the thread's groups, if one was refused while the threads contended.
     standing: Option<Standing>,
-    /// How often in a row the sibling kept the right of way.
+    /// Number of times in a row that the sibling kept the right of way.
     denied: u8,
-    /// Number of releases, of either thread, since this one lacked anything.
+    /// Number of releases, of either thread, since this thread lacked anything.
     silence: u16,
-    /// How often the seat was [cleared](Core::doubt_sibling) after a long silence.
+    /// Number of times that the thread's state was [cleared](Core::doubt_sibling) after a long
+    /// silence.
     doubts: u8,
 }
 
@@ -106,8 +109,8 @@ impl Seat {
         self.waiting.is_none() && self.want.is_none() && self.standing.is_none()
     }
 
-    /// Counts a release after which the thread lacks nothing new. Returns whether that was so for
-    /// long although the seat is not quiet.
+    /// Counts a release without a new need of the thread. Returns whether there was none for long
+    /// although the thread is not quiet.
     fn is_silent_for_long(&mut self) -> bool {
         if self.is_quiet() {
             self.doubts = 0;
@@ -118,18 +121,18 @@ impl Seat {
     }
 }
 
-/// Number of times that a thread is denied the right of way in a row at most. Shares alone could
-/// keep it waiting for good, beside a group that never counts for another reason.
+/// Maximum number of times in a row that a thread is denied the right of way. By shares alone, it
+/// could wait for good beside a group that never counts for another reason.
 const MOST_DENIALS: u8 = 8;
 
-/// Number of releases without a want after which the threads do not contend any more, and the
-/// shares of their groups are forgotten and need no updates. While they contend, wants come at
-/// every other interval or so.
+/// Number of releases without a want after which the threads no longer contend, and the shares of
+/// their groups are dropped and need no updates. While threads contend, there is a want about every
+/// other interval.
 const LONG_CALM: u8 = 64;
 
-/// Number of releases after which a thread that lacks nothing new may have nothing left to wait
-/// for. It doubles with each doubt, up to [`MOST_DOUBTS`] times, so that a group which really waits
-/// costs its sibling next to nothing.
+/// Number of releases without a new need after which a waiting thread may have nothing left to wait
+/// for. It doubles with each doubt, up to [`MOST_DOUBTS`] times, so that a group that really waits
+/// costs its sibling almost nothing.
 const LONG_SILENCE: u16 = 64;
 const MOST_DOUBTS: u8 = 9;
 
@@ -139,7 +142,7 @@ struct Way {
     thread: Thread,
     /// Set if the sibling has made way, as far as it can.
     is_clear: bool,
-    /// Set if it is for a pinned group.
+    /// Set if the right of way is for a pinned group.
     is_pinned: bool,
 }
 
@@ -175,7 +178,7 @@ struct Way {
 #[derive(Clone, Copy, Debug)]
 pub struct Core {
     seats: [Seat; 2],
-    /// General-purpose counters of a thread.
+    /// The number of general-purpose counters of a thread.
     gp: u32,
     /// Set if the threads share the extra registers that [can be
     /// shared](crate::logic::regs::extra_register::ExtraRegister::can_be_shared).
@@ -186,7 +189,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// A core without threads and counters.
+    /// A core without threads or counters.
     pub const NOTHING: Self = {
         let seat = Seat {
             cpu: None,
@@ -211,7 +214,7 @@ impl Core {
         }
     };
 
-    /// Creates a core without threads, which will have `gp` general-purpose counters each.
+    /// Creates a core without threads. Its threads will have `gp` general-purpose counters each.
     pub const fn new(gp: u32) -> Self {
         let mut core = Self::NOTHING;
         core.set_up(gp, false);
@@ -248,7 +251,8 @@ impl Core {
         }
     }
 
-    /// Adds the CPU with number `cpu` as a thread. [`None`] if there are two threads already.
+    /// Adds the CPU with number `cpu` as a thread. Returns [`None`] if there are already two
+    /// threads.
     pub fn join(&mut self, cpu: u32) -> Option<Thread> {
         let threads = [Thread::First, Thread::Second];
         let thread = threads
@@ -261,14 +265,14 @@ impl Core {
         Some(thread)
     }
 
-    /// Removes a thread, and its usage with it.
+    /// Removes a thread and its usage.
     pub fn leave(&mut self, thread: Thread) {
         *self.seat_mut(thread) = Seat::default();
         self.way = None;
     }
 
-    /// Returns the limits of `thread`: what the sibling uses and, where that has the right of way,
-    /// wants.
+    /// Returns the limits of `thread`: the sibling's usage, and the sibling's want if it has the
+    /// right of way.
     pub fn limits(&self, thread: Thread) -> Limits {
         match self.wanted_from(thread) {
             None => self.limits_of_pinned(thread),
@@ -311,7 +315,7 @@ impl Core {
         }
     }
 
-    /// Returns what the sibling of `thread` wants, if it has the right of way.
+    /// Returns the want of the sibling of `thread`, if the sibling has the right of way.
     fn wanted_from(&self, thread: Thread) -> Option<&ThreadUsage> {
         let sibling = thread.sibling();
         self.way.filter(|way| way.thread == sibling)?;
@@ -323,13 +327,13 @@ impl Core {
         self.wanted_from(thread).is_some()
     }
 
-    /// Returns whether `thread` has the right of way. Then its waiting groups have to be tried in
-    /// their order when it schedules next, before those that were placed instead of them.
+    /// Returns whether `thread` has the right of way. Then, when it next schedules, its waiting
+    /// groups have to be tried in their order, before the groups that were placed instead of them.
     pub fn has_way(&self, thread: Thread) -> bool {
         self.way.is_some_and(|way| way.thread == thread)
     }
 
-    /// Returns whether the threads contend: one wants something, or has taken it.
+    /// Returns whether the threads contend: one has a want, or has recently had one.
     pub fn is_contended(&self) -> bool {
         let contends = |seat: &Seat| seat.want.is_some() || seat.standing.is_some();
         self.seats.iter().any(contends)
@@ -350,25 +354,24 @@ impl Core {
                     .is_in_the_way_of(&usage.registers.shared()))
     }
 
-    /// Records the usage of `thread`, which must have been planned under the present
+    /// Records the usage of `thread`, which must have been planned under the current
     /// [limits](Self::limits).
     pub fn set_usage(&mut self, thread: Thread, usage: ThreadUsage) {
         self.seat_mut(thread).usage = usage;
     }
 
-    /// Returns whether [`limits`](Self::limits) of `thread` restrict corrupting events and extra
-    /// registers only.
+    /// Returns whether the [`limits`](Self::limits) of `thread` only restrict corrupting events and
+    /// extra registers.
     pub const fn leaves_all_to(&self, thread: Thread) -> bool {
         self.way.is_none() && self.seat(thread.sibling()).usage.corrupting.is_empty()
     }
 
-    /// Records that `thread` uses `counters`, and the rest of its [usage](Self::set_usage) as
-    /// before.
+    /// Records that `thread` uses `counters`. The rest of its [usage](Self::set_usage) stays.
     pub fn use_counters(&mut self, thread: Thread, counters: CounterMask) {
         self.seat_mut(thread).usage.used = counters;
     }
 
-    /// Records that `thread` could not place an event because of the present limits.
+    /// Records that `thread` could not place an event because of the current limits.
     pub fn wait(&mut self, thread: Thread) {
         let limits = self.limits(thread);
         let seat = self.seat_mut(thread);
@@ -376,11 +379,11 @@ impl Core {
         seat.silence = 0;
     }
 
-    /// Records that the plan of `thread` is programmed: `usage` is all that it uses, and it lacked
-    /// `needs`. At the end of an interval (`is_over`), the right of way may change. `now` is the
-    /// time in nanoseconds, by a clock that both threads share.
+    /// Records that the plan of `thread` is programmed, with its complete `usage` and its `needs`.
+    /// At the end of an interval (`is_over`), the right of way may change. `now` returns the time
+    /// in nanoseconds, by a clock that both threads share.
     ///
-    /// Returns the CPU that has to schedule again, if any: the sibling's.
+    /// Returns the sibling's CPU if it has to schedule again.
     pub fn release(
         &mut self,
         thread: Thread,
@@ -395,14 +398,14 @@ impl Core {
         if needs.refused() {
             seat.silence = 0;
         }
-        // A pinned group that was refused is not tried before the sibling has made way.
+        // A refused pinned group is not tried again before the sibling has made way.
         let is_kept = |way: Way| way.thread == thread && way.is_pinned && !way.is_clear;
         if needs.is_pinned || !self.way.is_some_and(is_kept) {
             self.seat_mut(thread).want = needs.want.map(|(want, _)| want);
         }
         let seat = self.seat_mut(thread);
         if usage == ThreadUsage::default() && !needs.refused() {
-            // Nothing is left of the thread's events.
+            // The thread has no events left.
             seat.standing = None;
         } else if needs.contends || seat.standing.is_some_and(|it| it.waits()) {
             let now = now();
@@ -461,8 +464,8 @@ impl Core {
         woken.or_else(|| self.doubt_sibling(thread))
     }
 
-    /// Ends the waiting of `thread` if it has lacked nothing for long. Groups that rotate are tried
-    /// again at the end of the interval without being woken, pinned ones are not.
+    /// Ends the waiting of `thread` if it has lacked nothing for long. Rotating groups are tried
+    /// again at the end of an interval without being woken, pinned ones are not.
     fn doubt(&mut self, thread: Thread, has_pinned: bool) {
         let seat = self.seat_mut(thread);
         if seat.waiting.is_some() && !has_pinned && seat.is_silent_for_long() {
@@ -470,13 +473,13 @@ impl Core {
         }
     }
 
-    /// Clears what the sibling of `thread` waits for and wants, if it has lacked nothing for long.
-    /// Returns its CPU then, which has to schedule again, so that it waits anew if it still lacks
+    /// Drops the sibling's stale wait and want, if it has lacked nothing for long. Then returns the
+    /// sibling's CPU, which has to schedule again, so that it waits anew if it still lacks
     /// anything.
     ///
-    /// A refused event leaves without a callback: the perf core calls none for events that are not
-    /// on the CPU (`event_sched_out()`, `kernel/events/core.c`). So the sibling may wait for an
-    /// event that has gone.
+    /// Refused events disappear without a callback: the perf core calls none for events that are
+    /// not on the CPU (`event_sched_out()`, `kernel/events/core.c`). So the sibling may wait for an
+    /// event that does not exist any more.
     fn doubt_sibling(&mut self, thread: Thread) -> Option<u32> {
         let sibling = thread.sibling();
         let seat = self.seat_mut(sibling);
@@ -494,10 +497,10 @@ impl Core {
         cpu
     }
 
-    /// Does what [`release`](Self::release) does for a `thread` that [lacked
+    /// Does the work of [`release`](Self::release) for a `thread` that [lacked
     /// nothing](Needs::is_empty), whose usage was [plain](ThreadUsage::is_plain) and is now the
-    /// counters `used`. Returns whether it did: it does not if a thread waits, wants anything or
-    /// has the right of way.
+    /// counters `used`. Does nothing and returns false if a thread waits, has a want, or has the
+    /// right of way.
     #[inline]
     pub fn release_plain(&mut self, thread: Thread, used: CounterMask) -> bool {
         if self.way.is_some() || !self.seats.iter().all(Seat::is_quiet) {
@@ -510,8 +513,8 @@ impl Core {
         true
     }
 
-    /// Gives `thread` the right of way for a group with that `share`, unless the sibling has a
-    /// group with a smaller one. A pinned group comes before all others.
+    /// Gives `thread` the right of way for a group with this `share`, unless the sibling has a
+    /// group with a smaller share. A pinned group has priority over all others.
     fn ask(&mut self, thread: Thread, share: u64, is_pinned: bool, now: u64) {
         if self.way.is_some_and(|way| way.is_pinned && !way.is_clear) {
             return;
@@ -531,8 +534,8 @@ impl Core {
         });
     }
 
-    /// Returns the CPU of `thread`'s sibling, if that waits, and has looser limits now than when it
-    /// began to wait. Ends its waiting then.
+    /// If the sibling of `thread` waits, and its limits are looser now than when it began to wait,
+    /// ends its waiting and returns its CPU.
     pub fn wakes_sibling(&mut self, thread: Thread) -> Option<u32> {
         let sibling = thread.sibling();
         self.seat(sibling).waiting.as_ref()?;
