@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Samples: those that the processor itself writes (PEBS), the branches that it records for
-//! them (LBR), and the periods between them.
+//! Samples that the processor itself writes (PEBS), branches that it records (LBR), and random
+//! sample periods.
 
 pub mod lbr;
 pub mod pebs;

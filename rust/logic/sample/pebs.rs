@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Samples that the processor writes (PEBS): their records, and the addresses in them.
+//! Samples that the processor writes (PEBS): decoding records, and correcting the addresses in
+//! them.
 //!
-//! A model's table of [precise events](crate::logic::model::pebs_events) has the events that it can
-//! do so for.
+//! A model's table of [precise events](crate::logic::model::pebs_events) lists the events that
+//! support this.
 
 pub mod fixup;
 pub mod record;

@@ -2,11 +2,11 @@
 
 //! Randomised sample periods: each is the requested one plus a random number under a mask.
 //!
-//! With a fixed period, a loop whose length divides it gets all samples on one instruction. The
-//! generator is SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators",
-//! 2014): one word of state, for which any value is good, and no lock.
+//! With a fixed period that is a multiple of a loop's length, all samples of the loop fall on one
+//! instruction. The generator is SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom
+//! Number Generators", 2014): one word of state, which may have any value, and no lock.
 //!
-//! Any context, NMI included: all of it is wrapping arithmetic on plain integers.
+//! Any context, NMI included: the module only contains wrapping integer arithmetic.
 
 /// The random part of an event's sample periods: `rand_mask` and `rand_seed` of attr.config3.
 ///
@@ -27,18 +27,18 @@
 pub struct RandomPeriods {
     /// The bits that vary; 0 if periods are fixed.
     mask: u32,
-    /// The seed; 0 if chance decides.
+    /// The seed; 0 for a random one.
     seed: u32,
 }
 
 impl RandomPeriods {
-    /// Fixed periods.
+    /// No randomisation.
     pub const NONE: Self = Self { mask: 0, seed: 0 };
 
     /// Decodes attr.config3.
     pub const fn from_config3(config3: u64) -> Self {
         Self {
-            // CAST: the two halves.
+            // CAST: mask and seed are the two halves.
             mask: config3 as u32,
             seed: (config3 >> 32) as u32,
         }
@@ -50,13 +50,14 @@ impl RandomPeriods {
         self.mask != 0
     }
 
-    /// Returns whether periods of at least `period` may vary under the mask: it has to be smaller,
-    /// so that no period is twice as long as another.
+    /// Returns whether periods of at least `period` may vary under the mask. The mask has to be
+    /// smaller than the period, so that no period is twice as long as another.
     pub const fn suit(self, period: u64) -> bool {
         !self.vary() || (self.mask as u64) < period
     }
 
-    /// Returns the generator's first state: from the seed, or from `chance` without one.
+    /// Returns the generator's first state: from the seed, or without one from the random number
+    /// `chance`.
     pub const fn first_state(self, chance: u64) -> u64 {
         if self.seed != 0 {
             self.seed as u64

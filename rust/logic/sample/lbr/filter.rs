@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests for branch stacks: `attr.branch_sample_type`, as a filter in hardware and one in
-//! software.
+//! Requests for branch stacks: translating `attr.branch_sample_type` to a hardware filter and a
+//! software filter.
 //!
 //! Context: process, in `perf_event_open()`.
 
@@ -23,7 +23,7 @@ pub mod sample_type {
     pub const USER: u64 = 1 << 0;
     /// Branches to kernel addresses.
     pub const KERNEL: u64 = 1 << 1;
-    /// Branches to hypervisor addresses, which x86 does not tell apart.
+    /// Branches to hypervisor addresses, which x86 does not distinguish.
     pub const HV: u64 = 1 << 2;
     /// All kinds of branches.
     pub const ANY: u64 = 1 << 3;
@@ -124,12 +124,12 @@ impl Kinds {
         .or(Self::IRQ)
         .or(Self::INT);
     const ANY_RETURN: Self = Self::RETURN.or(Self::IRET).or(Self::SYSRET);
-    /// The kinds that a call stack is made of.
+    /// The kinds of branches in a call stack.
     const OF_CALL_STACK: Self = Self::CALL.or(Self::INDIRECT_CALL).or(Self::RETURN);
     const ANY_TX: Self = Self::IN_TX.or(Self::NO_TX);
     const ALL: Self = Self::ANY.or(Self::USER).or(Self::KERNEL);
 
-    /// Takes over the kernel's bits.
+    /// Makes a set from the kernel's bits.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
@@ -139,7 +139,7 @@ impl Kinds {
         self.0
     }
 
-    /// Returns the kinds of either set.
+    /// Returns the kinds in either set.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -154,35 +154,34 @@ impl Kinds {
         self.0 & other.0 != 0
     }
 
-    /// Returns whether the set leaves nothing out, so that branches need no classification.
+    /// Returns whether the set contains all branches, so that they need no classification.
     pub const fn is_all(self) -> bool {
         self.contains(Self::ALL) && !self.intersects(Self::ANY_TX)
     }
 
-    /// Returns whether the set depends on whether a branch is in a TSX transaction.
+    /// Returns whether the set selects branches by being in a TSX transaction or not.
     pub const fn asks_for_tx(self) -> bool {
         self.intersects(Self::ANY_TX)
     }
 }
 
-/// The branch stack that an event asks for.
+/// An event's request for a branch stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The value that LBR_SELECT needs to have, or that of LBR_CTL but for the bit that starts
-    /// recording.
+    /// The needed value of LBR_SELECT, or of LBR_CTL without its enable bit.
     pub select: u32,
     /// The branches to keep.
     pub kinds: Kinds,
     /// Set if each branch gets its type.
     pub saves_type: bool,
-    /// Set if the call stack is asked for.
+    /// Set if the event asks for the call stack.
     pub call_stack: bool,
-    /// Set if neither flags nor cycles of the branches are wanted.
+    /// Set if the event wants neither flags nor cycles of branches.
     pub bare: bool,
 }
 
 impl Request {
-    /// Returns the request of an event by which a guest of KVM has the records to itself.
+    /// Returns the request of the event by which a guest of KVM owns the records.
     #[must_use]
     pub const fn of_guest(self) -> Self {
         Self {
@@ -191,14 +190,14 @@ impl Request {
         }
     }
 
-    /// Returns whether a guest has the records to itself.
+    /// Returns whether a guest owns the records.
     pub const fn is_of_guest(&self) -> bool {
         self.select == GUEST
     }
 }
 
-// Bits of LBR_SELECT (SDM volume 3, tables 19-10 and 19-13). A bit suppresses branches, but for the
-// last.
+// Bits of LBR_SELECT (SDM volume 3, tables 19-10 and 19-13). Each bit but the last suppresses
+// branches.
 const SELECT_KERNEL: u32 = 1 << 0;
 const SELECT_USER: u32 = 1 << 1;
 const SELECT_JCC: u32 = 1 << 2;
@@ -213,7 +212,7 @@ const SELECT_CALL_STACK: u32 = 1 << 9;
 const SELECT_SUPPRESS: u32 = 0x1ff;
 const SELECT_ANY: u32 = SELECT_SUPPRESS & !(SELECT_KERNEL | SELECT_USER);
 
-// Bits of LBR_CTL (SDM volume 3, figure 18-1). A bit lets branches be recorded.
+// Bits of LBR_CTL (SDM volume 3, figure 18-1). Each bit enables the recording of branches.
 const CONTROL_KERNEL: u32 = 1 << 1;
 const CONTROL_USER: u32 = 1 << 2;
 const CONTROL_CALL_STACK: u32 = 1 << 3;
@@ -232,8 +231,8 @@ const CONTROL_ANY: u32 = CONTROL_JCC
     | CONTROL_RETURN
     | CONTROL_OTHER;
 
-/// Returns the bits of LBR_SELECT for the branches of one bit of `attr.branch_sample_type`; 0 for a
-/// bit that asks for no branches.
+/// Returns the bits of LBR_SELECT for one bit of `attr.branch_sample_type`; 0 for a bit that
+/// selects no branches.
 ///
 /// Mainline: `nhm_lbr_sel_map`, `snb_lbr_sel_map`, `hsw_lbr_sel_map`,
 /// `arch/x86/events/intel/lbr.c`.
@@ -243,7 +242,8 @@ const fn select_bits(filter: LbrFilter, asked: u64) -> u32 {
         st::USER => SELECT_USER,
         st::KERNEL => SELECT_KERNEL,
         st::ANY => SELECT_ANY,
-        // Erratum: returns come only with jumps, and calls with jumps of the same kind.
+        // Erratum: returns are only recorded together with jumps, and calls together with jumps of
+        // the same kind.
         st::ANY_RETURN if is_nehalem => {
             SELECT_RETURN | SELECT_REL_JMP | SELECT_IND_JMP | SELECT_FAR
         }
@@ -262,12 +262,12 @@ const fn select_bits(filter: LbrFilter, asked: u64) -> u32 {
     }
 }
 
-/// Returns the bits of LBR_CTL for the branches of one bit of `attr.branch_sample_type`; [`None`]
-/// if the processor cannot select them.
+/// Returns the bits of LBR_CTL for one bit of `attr.branch_sample_type`; [`None`] if the processor
+/// cannot select these branches.
 ///
 /// Mainline: `arch_lbr_ctl_map`, `intel_pmu_arch_lbr_init()`, `x86_perf_get_lbr()`,
-/// `arch/x86/events/intel/lbr.c`. Mainline lets kinds of branches pass unfiltered where the
-/// processor has neither filters nor privilege levels.
+/// `arch/x86/events/intel/lbr.c`. If the processor can filter neither kinds of branches nor
+/// privilege levels, mainline accepts the request and does not filter.
 const fn control_bits(arch: ArchLbr, asked: u64) -> Option<u32> {
     let bits = match asked {
         st::USER => CONTROL_USER,
@@ -300,7 +300,7 @@ const fn control_bits(arch: ArchLbr, asked: u64) -> Option<u32> {
 const ABSENT_ON_AMD: u64 =
     st::ABORT_TX | st::IN_TX | st::NO_TX | st::CALL_STACK | st::NO_FLAGS | st::NO_CYCLES;
 
-/// The bits of `attr.branch_sample_type` that ask for kinds of branches, with those kinds.
+/// The bits of `attr.branch_sample_type` that select kinds of branches, with these kinds.
 const ASKED: [(u64, Kinds); 13] = [
     (st::USER, Kinds::USER),
     (st::KERNEL, Kinds::KERNEL),
@@ -318,7 +318,8 @@ const ASKED: [(u64, Kinds); 13] = [
 ];
 
 impl Lbr {
-    /// Returns whether `select`, a value of LBR_SELECT or LBR_CTL, makes the records a call stack.
+    /// Returns whether the records are a call stack with `select`, a value of LBR_SELECT or
+    /// LBR_CTL.
     pub const fn is_call_stack(&self, select: u32) -> bool {
         match self.filter {
             Filter::Select(_) => select & SELECT_CALL_STACK != 0,
@@ -361,7 +362,8 @@ impl Lbr {
             if !self.has_call_stack() {
                 return Err(Refusal::CallStackAbsent);
             }
-            // In mainline's order the kinds that come after the call stack do not conflict with it.
+            // As in mainline, kinds that its table lists after the call stack do not conflict with
+            // it.
             let conflicting = st::ANY
                 | st::ANY_CALL
                 | st::ANY_RETURN

@@ -10,11 +10,11 @@
 //!                        [`stack`]    the branches that an event has asked for
 //! ```
 //!
-//! A CPU has one set of records and one filter in hardware, LBR_SELECT. So events with the same
-//! value of it share the records, and events with different ones take turns: the value is the
-//! second [extra register](crate::logic::regs::extra_register) that an event can need. What an
-//! event has not asked for and the hardware does not leave out, software does, for each event by
-//! itself.
+//! A CPU has one set of records and one hardware filter, LBR_SELECT. So events with the same value
+//! of LBR_SELECT share the records, and events with different values take turns: LBR_SELECT is the
+//! second [extra register](crate::logic::regs::extra_register) that an event can need. For each
+//! event, software removes the branches that the event has not asked for and that the hardware does
+//! not filter.
 //!
 //! Source: Intel SDM volume 3, chapters 18 (architectural LBRs) and 19.4 to 19.14; AMD APM volume
 //! 2, section 13.1.1.9 (LbrExtV2). Mainline: `arch/x86/events/intel/lbr.c`,
@@ -38,11 +38,11 @@ pub use filter::{
 };
 use record::Format;
 
-/// Stands for a value of LBR_SELECT where a guest of KVM has the records: it writes the register
-/// itself. No value has the bit.
+/// Stands for the value of LBR_SELECT while a guest of KVM owns the records and writes the register
+/// itself. No value has this bit.
 pub const GUEST: u32 = 1 << 31;
 
-/// The largest number of branches that any processor records.
+/// The maximum number of branches that any processor records.
 pub const MAX_BRANCHES: usize = 32;
 
 /// The branch records of a machine.
@@ -52,26 +52,26 @@ pub struct Lbr {
     pub depth: u8,
     /// The layout of a record.
     pub format: Format,
-    /// The filters in hardware.
+    /// The hardware filters.
     pub filter: Filter,
 }
 
-/// The filters in hardware, and the register that has them.
+/// The hardware filters, by the register that controls them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// LBR_SELECT, whose bits suppress branches.
     Select(LbrFilter),
-    /// LBR_CTL of the architectural LBRs, whose bits let branches be recorded.
+    /// LBR_CTL of the architectural LBRs, whose bits enable the recording of branches.
     Control(ArchLbr),
     /// AMD's LBR_SELECT, with the bits of Sandy Bridge's.
     Amd,
 }
 
 impl Lbr {
-    /// Returns the branch records of a processor with these capabilities, whose model has
-    /// LBR_SELECT as in `filter`. [`None`] if it has none that are usable.
+    /// Returns the branch records of a processor with these capabilities, whose model has the
+    /// LBR_SELECT described by `filter`. [`None`] if it has no usable records.
     ///
-    /// Hypervisors can leave the registers out, so they have to be tried.
+    /// Hypervisors may leave out the registers, so the driver has to try them.
     pub fn new(filter: Option<LbrFilter>, capabilities: &Capabilities) -> Option<Self> {
         if let Some(amd) = capabilities.amd_lbr {
             return (1..=MAX_BRANCHES)
@@ -103,21 +103,21 @@ impl Lbr {
         })
     }
 
-    /// Returns whether the registers are those of the architectural LBRs, where the latest branch
-    /// is always in the first.
+    /// Returns whether these are architectural LBRs, where the latest branch is always in the first
+    /// register.
     pub const fn is_architectural(&self) -> bool {
         matches!(self.filter, Filter::Control(_))
     }
 
     /// Returns whether the records with the filter `select`, a value of LBR_SELECT or LBR_CTL, are
-    /// kept for a task that leaves: those of a call stack, and a guest's.
+    /// saved for a task that is switched out: a call stack's, and a guest's.
     pub const fn keeps(&self, select: u32) -> bool {
         select == GUEST || self.is_call_stack(select)
     }
 
-    /// Returns the number that a sample has of the latest branch, which is in the register `place`
-    /// (`PERF_SAMPLE_BRANCH_HW_INDEX`). Where the latest is always in the first, Intel's driver
-    /// gives -1 (unknown), and AMD's 0.
+    /// Returns the number of the latest branch for a sample (`PERF_SAMPLE_BRANCH_HW_INDEX`). The
+    /// branch is in the register `place`. If this is always the first register, mainline's driver
+    /// reports -1 (unknown) for Intel's processors, and 0 for AMD's.
     pub fn latest_branch(&self, place: u32) -> u64 {
         match self.filter {
             Filter::Control(_) => u64::MAX,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The contents of the registers of one recorded branch.
+//! Decoding the registers of one recorded branch.
 //!
 //! Context: any, NMIs included.
 
 use crate::logic::capabilities::ArchLbr;
 
-/// The registers of one branch, as they are.
+/// The raw registers of one branch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// LBR_x_FROM: the address of the branch, and flags on some processors. 0: nothing is recorded.
     pub from: u64,
     /// LBR_x_TO: the address of its target.
     pub to: u64,
-    /// LBR_x_INFO, where it exists.
+    /// LBR_x_INFO, if it exists.
     pub info: u64,
 }
 
@@ -26,13 +26,13 @@ pub struct Branch {
     pub to: u64,
     /// Its flags and cycles.
     pub flags: Flags,
-    /// The type of the branch as the processor tells it, if it does: a number below 6, see
+    /// The branch type that the processor has recorded, if any: a number below 6, see
     /// [`ARCH_TYPES`](super::stack::ARCH_TYPES).
     pub arch_type: Option<u8>,
 }
 
 /// Flags and cycles of a branch, in the bits of `struct perf_branch_entry`
-/// (`include/uapi/linux/perf_event.h`). A bit of what the processor does not tell is 0.
+/// (`include/uapi/linux/perf_event.h`). Bits for which the processor has no information are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u64);
 
@@ -70,7 +70,7 @@ impl Flags {
         Self(self.0 | others.0)
     }
 
-    /// Returns what `PERF_SAMPLE_BRANCH_NO_FLAGS` and `NO_CYCLES` leave.
+    /// Returns the bits that remain with `PERF_SAMPLE_BRANCH_NO_FLAGS` and `NO_CYCLES`.
     #[inline]
     #[must_use]
     pub const fn bare(self) -> Self {
@@ -91,12 +91,12 @@ impl Flags {
         Self((register >> 60) & Self::IN_TX.0 | (register >> 58) & Self::ABORT.0)
     }
 
-    /// Returns the cycles since the branch before.
+    /// Returns the field with the cycles since the previous branch.
     pub const fn of_cycles(cycles: u16) -> Self {
         Self((cycles as u64) << 4)
     }
 
-    /// Returns the outcome of speculation.
+    /// Returns the field with the outcome of speculation.
     pub const fn of_speculation(speculation: Speculation) -> Self {
         Self((speculation as u64) << Self::SPECULATION_SHIFT)
     }
@@ -105,14 +105,14 @@ impl Flags {
 /// The outcome of speculation for a branch (`PERF_BR_SPEC_*`, `include/uapi/linux/perf_event.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Speculation {
-    /// The processor does not tell.
+    /// The processor has no information.
     #[default]
     Unknown = 0,
-    /// It was taken speculatively, and was not on the path of the program.
+    /// The branch was taken speculatively, and was not on the program's path.
     WrongPath = 1,
-    /// It was not speculative.
+    /// The branch was not speculative.
     None = 2,
-    /// It was taken speculatively, and was right.
+    /// The branch was taken speculatively, and was on the program's path.
     CorrectPath = 3,
 }
 
@@ -123,16 +123,16 @@ pub enum Format {
     Addresses,
     /// Bit 63 of FROM: the branch was mispredicted.
     Flags,
-    /// The same, and bits 62 and 61 of FROM: in a transaction, and an abort of one.
+    /// Bit 63 as before, and bits 62 and 61 of FROM: in a TSX transaction, and an abort.
     TsxFlags {
-        /// Set if the processor has no TSX: the two bits mean nothing then, and have to be written
-        /// as part of the sign extension (`lbr_from_signext_quirk_needed()`,
+        /// Set if the processor has no TSX: then the two bits have no meaning, and have to be
+        /// written as part of the sign extension (`lbr_from_signext_quirk_needed()`,
         /// `arch/x86/events/intel/lbr.c`).
         without_tsx: bool,
     },
     /// Flags and cycles are in INFO.
     Info {
-        /// Set if INFO has the bits of TSX.
+        /// Set if INFO has the TSX bits.
         tsx: bool,
     },
     /// Architectural LBRs: INFO has flags, cycles and the type.
@@ -140,7 +140,7 @@ pub enum Format {
     /// AMD's LbrExtV2: a flag in bit 63 of FROM, and others in the three highest bits of TO. APM
     /// volume 2, figures 13-7 and 13-8.
     Amd {
-        /// The number of bits of an address that count.
+        /// The number of significant address bits.
         virtual_bits: u8,
     },
 }
@@ -152,7 +152,7 @@ const BIT_61: u64 = 1 << 61;
 const CYCLES_VALID: u64 = 1 << 60;
 
 impl Format {
-    /// Returns the layout with this number; [`None`] for others than 64-bit ones that are known.
+    /// Returns the layout with this number; [`None`] if it is unknown or not a 64-bit layout.
     pub const fn from_capabilities(format: u8, tsx: bool) -> Option<Self> {
         match format {
             1 | 2 => Some(Self::Addresses),
@@ -169,7 +169,7 @@ impl Format {
         matches!(self, Self::Info { .. } | Self::Architectural(_))
     }
 
-    /// Decodes a record. [`None`] if there is no branch in it.
+    /// Decodes a record. Returns [`None`] if it contains no branch.
     ///
     /// Mainline: `intel_pmu_lbr_read_64()`, `intel_pmu_store_lbr()`, `arch/x86/events/intel/lbr.c`,
     /// and `amd_pmu_lbr_read()`, `arch/x86/events/amd/lbr.c`.
@@ -242,8 +242,7 @@ impl Format {
         }
     }
 
-    /// Returns what to write to FROM, so that it holds the address and flags that were read from
-    /// it.
+    /// Returns the value to write to FROM to restore the address and flags that were read from it.
     pub const fn from_to_write(self, from: u64) -> u64 {
         match self {
             Self::TsxFlags { without_tsx: true } => {
@@ -258,7 +257,7 @@ impl Format {
 const fn decode_amd(record: Record, virtual_bits: u8) -> Option<Branch> {
     let Record { from, to, .. } = record;
     let (valid, speculative) = (to & BIT_63 != 0, to & BIT_62 != 0);
-    // Erratum 1452: with bit 61, the record is wrong.
+    // Erratum 1452: a record with bit 61 is wrong.
     if to & BIT_61 != 0 {
         return None;
     }
@@ -277,7 +276,7 @@ const fn decode_amd(record: Record, virtual_bits: u8) -> Option<Branch> {
     })
 }
 
-/// Returns an address whose highest `flags` bits are not part of it.
+/// Replaces the highest `flags` bits, which are not part of the address, by its sign extension.
 const fn sign_extend(from: u64, flags: u32) -> u64 {
     // CAST: two's complement, for the arithmetic shift.
     ((from << flags) as i64 >> flags) as u64

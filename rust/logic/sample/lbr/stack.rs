@@ -16,7 +16,7 @@ use super::{
     MAX_BRANCHES, //
 };
 
-/// A branch as the perf core wants it (`struct perf_branch_entry`).
+/// A branch in the perf core's format (`struct perf_branch_entry`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The address of the branch.
@@ -27,7 +27,7 @@ pub struct Entry {
     pub flags: u64,
 }
 
-/// The kinds of branches whose number LBR_INFO tells (SDM volume 3, table 18-3).
+/// The kinds of branches by their number in LBR_INFO (SDM volume 3, table 18-3).
 pub const ARCH_TYPES: [Kinds; 6] = [
     Kinds::CONDITIONAL,
     Kinds::INDIRECT_JUMP,
@@ -37,7 +37,7 @@ pub const ARCH_TYPES: [Kinds; 6] = [
     Kinds::RETURN,
 ];
 
-/// The numbers of kinds in an entry (`PERF_BR_*`); 0 for others.
+/// The number of each kind in an entry (`PERF_BR_*`). Other kinds have the number 0.
 ///
 /// Mainline: `branch_map`, `arch/x86/events/utils.c`.
 const TYPES: [(Kinds, u64); 11] = [
@@ -60,16 +60,16 @@ fn type_number(kind: Kinds) -> u64 {
     known.map_or(0, |(_, number)| *number)
 }
 
-/// Returns whether an address is one of the kernel's.
+/// Returns whether an address belongs to the kernel.
 const fn is_kernel(address: u64) -> bool {
     address >> 63 != 0
 }
 
-/// The branches that were recorded at a time, the latest first.
+/// The branches that were recorded at the same time, the latest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Branches {
     branches: [Branch; MAX_BRANCHES],
-    /// The kind of each, once it is known.
+    /// The kind of each branch, once it is known.
     kinds: [Option<Kinds>; MAX_BRANCHES],
     len: usize,
 }
@@ -93,7 +93,7 @@ impl Branches {
         self.kinds = [None; MAX_BRANCHES];
     }
 
-    /// Adds an older branch. Beyond [`MAX_BRANCHES`], does nothing.
+    /// Adds an older branch. Does nothing beyond [`MAX_BRANCHES`].
     pub fn push(&mut self, branch: Branch) {
         if let Some(slot) = self.branches.get_mut(self.len) {
             *slot = branch;
@@ -101,7 +101,7 @@ impl Branches {
         }
     }
 
-    /// The same for a branch whose kind is known, with the privilege level of its target;
+    /// Adds an older branch whose kind is known, with the privilege level of its target.
     /// [`Kinds::NONE`]: unknown.
     pub fn push_classified(&mut self, branch: Branch, kind: Kinds) {
         if let Some(slot) = self.kinds.get_mut(self.len) {
@@ -110,7 +110,7 @@ impl Branches {
         self.push(branch);
     }
 
-    /// Returns the latest branch, if there is one: its address and that of its target.
+    /// Returns the addresses of the latest branch and of its target, if there is a branch.
     pub fn latest(&self) -> Option<(u64, u64)> {
         let latest = self.branches.first().filter(|_| self.len > 0)?;
         Some((latest.from, latest.to))
@@ -121,12 +121,12 @@ impl Branches {
         self.len = self.len.saturating_sub(1);
     }
 
-    /// Returns the entries that `request` asks for.
+    /// Returns the entries for the branches in `request`.
     ///
-    /// `classify` returns the kind of a branch with the privilege level of its target,
-    /// [`Kinds::NONE`] if it is unknown. It is called once at most for each branch, whatever the
+    /// `classify` returns the kind of a branch with the privilege level of its target;
+    /// [`Kinds::NONE`] if it is unknown. It is called at most once for each branch, whatever the
     /// number of requests. Mainline: `intel_pmu_lbr_filter()`, `arch/x86/events/intel/lbr.c`, which
-    /// knows the filter of one event only: the one that was added last.
+    /// only knows the filter of the event that was added last.
     pub fn select<'a>(
         &'a mut self,
         request: &'a Request,
@@ -148,7 +148,7 @@ impl Branches {
     }
 }
 
-/// Returns the kind of `branch`, which the processor may have told.
+/// Returns the kind of `branch`, which the processor may have recorded.
 fn kind_of(branch: &Branch, classify: &mut impl FnMut(&Branch) -> Kinds) -> Kinds {
     let told = branch
         .arch_type
@@ -172,7 +172,7 @@ fn is_asked_for(branch: &Branch, mut kind: Kinds, asked: Kinds) -> bool {
             Kinds::NO_TX
         });
     }
-    // The address of a branch in the kernel is not for those who may not see it.
+    // Do not show a branch's kernel address to users who may not see it.
     asked.contains(kind) && (asked.contains(Kinds::KERNEL) || !is_kernel(branch.from))
 }
 

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The contents of a CPU's branch records, and the steps before they can be used.
+//! The content of a CPU's branch records, and the steps before they can be used.
 //!
-//! Records have no mark of the task that they are of, nor of the filter that let them pass. So they
-//! are reset whenever they begin to be used, when the filter changes, and when another task comes.
-//! A call stack of the task that comes is restored instead, if it was saved when the task left,
-//! unless the registers still hold it. (Mainline resets them when an event without runtime begins
-//! to use them, and at switches: `intel_pmu_lbr_add()`, `arch/x86/events/intel/lbr.c`.)
+//! Records contain neither the task nor the filter with which they were recorded. So they are reset
+//! when events begin to use them, when the filter changes, and when another task is switched in. If
+//! the new task has a call stack that was saved when it was switched out, this is restored instead,
+//! unless the registers still hold it. (Mainline resets the records when an event without runtime
+//! begins to use them, and at context switches: `intel_pmu_lbr_add()`,
+//! `arch/x86/events/intel/lbr.c`.)
 //!
-//! A guest of KVM that [has the records](GUEST) is treated like a call stack, with its value of
-//! LBR_SELECT: it changes all of it itself.
+//! The records of a guest of KVM that [owns them](GUEST) are treated like a call stack, including
+//! the guest's value of LBR_SELECT: the guest changes all of these registers itself.
 //!
-//! Context: the CPU that the records belong to, interrupts off, PMU disabled.
+//! Context: the records' CPU, interrupts off, PMU disabled.
 
 use super::GUEST;
 
 /// The contents of the records of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct State {
-    /// The filter of the branches, if all of them are of the current task.
+    /// The filter of the branches, if all of them belong to the current task.
     valid: Option<u32>,
-    /// The value that LBR_SELECT was last written with, if that is known.
+    /// The value that was last written to LBR_SELECT, if it is known.
     select: Option<u32>,
-    /// The number of the call stack that was saved last, if the records still hold it.
+    /// The number of the last saved call stack, if the records still hold it.
     saved: Option<u64>,
     /// The number of call stacks that were saved.
     saves: u64,
@@ -31,8 +32,8 @@ pub struct State {
 /// The steps before branches are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// The value to write to LBR_SELECT. [`GUEST`]: the one that was saved with the records that
-    /// are restored, or 0.
+    /// The value to write to LBR_SELECT. For [`GUEST`], write the value that was saved with the
+    /// restored records, or 0.
     pub select: Option<u32>,
     /// The step for the records.
     pub records: Records,
@@ -45,15 +46,15 @@ pub enum Records {
     Keep,
     /// They are reset.
     Reset,
-    /// They get the task's saved call stack.
+    /// They are replaced by the task's saved call stack.
     Restore,
-    /// The same, if deep sleep has reset them; else they hold it.
+    /// They hold the task's saved call stack. If deep sleep has reset them, it is restored.
     RestoreIfLost,
 }
 
 impl State {
-    /// Decides what comes before the events on the CPU use the records with the filter `wanted`;
-    /// [`None`] if no event does.
+    /// Decides the steps before the events on the CPU use the records with the filter `wanted`;
+    /// [`None`] if no event uses them.
     pub fn prepare(&mut self, wanted: Option<u32>) -> Steps {
         if wanted == self.valid {
             return Steps {
@@ -73,8 +74,8 @@ impl State {
         }
     }
 
-    /// Decides the same when a task has come. `saved` is the number of its saved call stack, if it
-    /// has one and the filter makes call stacks.
+    /// Decides the steps when a task has been switched in. `saved` is the number of its saved call
+    /// stack, if it has one and the filter makes call stacks.
     pub fn switch_in(&mut self, wanted: Option<u32>, saved: Option<u64>) -> Steps {
         let Some(select) = wanted else {
             return self.prepare(None);
@@ -87,21 +88,21 @@ impl State {
         self.begin(select, records)
     }
 
-    /// Returns the filter of the records, if all of them are the current task's.
+    /// Returns the filter of the records, if all of them belong to the current task.
     pub fn filter(&self) -> Option<u32> {
         self.valid
     }
 
-    /// Records that the call stack of the current task is being saved. Returns its number, which no
-    /// other save of this CPU has.
+    /// Records that the call stack of the current task is being saved. Returns the number of this
+    /// save, which is unique on this CPU.
     pub fn save(&mut self) -> u64 {
         self.saves = self.saves.wrapping_add(1);
         self.saved = Some(self.saves);
         self.saves
     }
 
-    /// Records that the registers may hold anything. The numbers of saves go on, since tasks keep
-    /// theirs for as long as they sleep.
+    /// Records that the registers may have any values. The numbers of saves continue, because
+    /// sleeping tasks keep theirs.
     pub fn forget(&mut self) {
         self.valid = None;
         self.select = None;

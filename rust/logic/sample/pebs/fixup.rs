@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The address of an instruction, from that of the next one and the last branch before it.
+//! Finding the address of an instruction, given the address of the next one and the last branch
+//! before it.
 //!
-//! Records of the [first format](crate::logic::capabilities::PebsFormat::Nehalem) have the address
-//! of the next instruction alone, and instructions cannot be read backwards. The code between the
-//! target of the last branch and that address is read forwards instead.
+//! Records of the [first format](crate::logic::capabilities::PebsFormat::Nehalem) only have the
+//! address of the next instruction, and instructions cannot be decoded backwards. So the code is
+//! decoded forwards, from the target of the last branch up to this address.
 //!
 //! Mainline: `intel_pmu_pebs_fixup_ip()`, `arch/x86/events/intel/ds.c`.
 //!
@@ -16,20 +17,20 @@ pub const MAX_CODE: usize = 4096;
 /// The part of the code that has to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// None: this is the instruction.
+    /// No part: this is the instruction.
     Found(u64),
-    /// From the address on, up to the next instruction: so many bytes.
+    /// The code at this address, with this number of bytes, up to the next instruction.
     Read(u64, usize),
-    /// None: the branch is not the last one before the instruction, or its address is kept from the
-    /// user.
+    /// No part: the branch is not the last one before the instruction, or its address must not be
+    /// shown to the user.
     Unknown,
 }
 
-/// Begins to look for the instruction before that at `next`, when the last branch went from `from`
-/// to `to`.
+/// Begins to search for the instruction before `next`, where the last branch went from `from` to
+/// `to`.
 ///
-/// `in_kernel` says whether the event counts in the kernel. If not, the address of a branch from
-/// the kernel to user mode is kept from its user. Mainline reports it.
+/// `in_kernel` is set if the event counts in the kernel. Otherwise the address of a branch from the
+/// kernel to user mode is not shown to the event's user. Mainline reports it.
 pub fn search(next: u64, from: u64, to: u64, in_kernel: bool) -> Search {
     let is_kernel = |address: u64| address >> 63 != 0;
     if from == 0 || to == 0 || is_kernel(next) != is_kernel(to) {
@@ -39,15 +40,15 @@ pub fn search(next: u64, from: u64, to: u64, in_kernel: bool) -> Search {
         0 if is_kernel(from) && !in_kernel => Search::Unknown,
         // The instruction is the branch.
         0 => Search::Found(from),
-        // CAST: no more than 4096.
+        // CAST: at most 4096.
         size if size <= MAX_CODE as u64 => Search::Read(to, size as usize),
         _ => Search::Unknown,
     }
 }
 
-/// Returns where the last instruction of `code` is, which begins with an instruction and ends with
-/// one. [`None`] if it does not, or if one is unknown: `length` returns the length of the
-/// instruction at the beginning of its argument.
+/// Returns the offset of the last instruction in `code`, which has to consist of complete
+/// instructions. Returns [`None`] if it does not, or if an instruction is unknown. `length` returns
+/// the length of the instruction at the beginning of its argument.
 ///
 /// # Examples
 ///

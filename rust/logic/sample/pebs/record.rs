@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The records that the processor writes to the PEBS buffer of the DS area.
+//! The records in the PEBS buffer of the DS area, which the processor writes.
 //!
-//! The buffer is memory that hardware writes, so it is read word by word and nothing in it is
-//! trusted: [`Records`] ends at a record that does not fit into what is left, or whose size is not
-//! that of its groups.
+//! Hardware writes the buffer, so it is read word by word and its content is not trusted:
+//! [`Records`] ends at a record that does not fit into the rest of the buffer, or whose size does
+//! not match its groups.
 //!
 //! Source: SDM volume 3, 20.3.1.1.1 (Nehalem), 20.3.6.2 (Haswell), 20.3.8.1 (Skylake) and 20.9.2
-//! (adaptive). Mainline: `struct pebs_record_nhm` and what follows, `arch/x86/events/intel/ds.c`,
-//! and `struct pebs_basic`, `arch/x86/include/asm/perf_event.h`.
+//! (adaptive). Mainline: `struct pebs_record_nhm` and the structures after it,
+//! `arch/x86/events/intel/ds.c`, and `struct pebs_basic`, `arch/x86/include/asm/perf_event.h`.
 //!
 //! Context: any, NMIs included.
 
@@ -51,26 +51,26 @@ impl Groups {
     /// Recorded branches.
     const BRANCHES: u64 = 1 << 3;
     const BRANCHES_SHIFT: u32 = 24;
-    /// Bits that are known here. A record with another has a layout that is not.
+    /// The known bits. The layout of records with other bits is unknown.
     const KNOWN: u64 = Self::MEMORY
         | Self::REGISTERS
         | Self::XMM
         | Self::BRANCHES
         | (0xff << Self::BRANCHES_SHIFT);
 
-    /// Returns these groups: a set of the constants.
+    /// Makes a set of groups from the constants.
     pub const fn new(groups: u64) -> Self {
         Self(groups & (Self::MEMORY | Self::REGISTERS | Self::XMM))
     }
 
-    /// Adds the `depth` last branches, of which there are at most 256.
+    /// Adds the last `depth` branches, at most 256.
     #[must_use]
     pub const fn with_branches(self, depth: u8) -> Self {
         let last = (depth as u64).saturating_sub(1);
         Self(self.0 | Self::BRANCHES | (last << Self::BRANCHES_SHIFT))
     }
 
-    /// Returns the groups that one of both has. The numbers of branches must be the same.
+    /// Returns the groups in either set. The numbers of branches must be the same.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -87,13 +87,13 @@ impl Groups {
         self.words_before(0) + 3 * self.branches()
     }
 
-    /// Returns the groups and the size of a record, in their bits of its first word.
+    /// Returns the groups and the size of a record, as in its first word.
     const fn layout(self) -> u64 {
         // CAST: at most a few thousand.
         self.0 | ((self.words() as u64).wrapping_mul(size_of::<u64>() as u64) << 48)
     }
 
-    /// Returns the number of words before `group`, of the groups that are included; of all but the
+    /// Returns the number of words of the included groups before `group`; of all groups but the
     /// branches for 0.
     #[inline]
     const fn words_before(self, group: u64) -> usize {
@@ -137,7 +137,7 @@ impl Groups {
     }
 }
 
-/// The memory access of the instruction. What it means depends on the event
+/// The memory access of the instruction. The meaning of the values depends on the event
 /// ([`PebsData`](super::PebsData)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
@@ -149,22 +149,22 @@ pub struct Access {
     pub latency: u64,
 }
 
-/// A record. Its parts are read when they are asked for.
+/// A record. Its parts are only read when they are needed.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     format: PebsFormat,
-    /// Of an adaptive record.
+    /// The groups of an adaptive record.
     groups: Groups,
-    /// All of it: as many as the format and the groups have.
+    /// All words of the record, as many as the format and the groups have.
     words: &'a [AtomicU64],
 }
 
-/// The counters that a record is for.
+/// The counters to which a record belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners {
-    /// These, one or more.
+    /// All of these counters, one or more.
     Of(CounterMask),
-    /// One of these. Which one cannot be told, so the record is lost.
+    /// One of these counters. It cannot be found out which, so the record is lost.
     OneOf(CounterMask),
 }
 
@@ -178,8 +178,8 @@ impl<'a> Record<'a> {
         self.words.get(n).map_or(0, |word| word.load(Relaxed))
     }
 
-    /// Returns where a group of an adaptive record begins, or where its part of another record
-    /// does. [`None`] if it is not included.
+    /// Returns the start of `group` in an adaptive record, or `place`, the start of the same part
+    /// in other formats. [`None`] if the part is not included.
     #[inline(always)]
     fn place(&self, group: u64, place: usize) -> Option<usize> {
         if self.format == PebsFormat::Adaptive {
@@ -189,9 +189,9 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns the counters that it is for, as bits of IA32_PERF_GLOBAL_CTRL. Before Skylake,
-    /// IA32_PERF_GLOBAL_STATUS when it was written: with counters that have overflowed for other
-    /// reasons, and sometimes without its own.
+    /// Returns the counters of the record, as bits of IA32_PERF_GLOBAL_CTRL. Before Skylake,
+    /// returns the value of IA32_PERF_GLOBAL_STATUS at the time of writing: it includes counters
+    /// that have overflowed for other reasons, and sometimes lacks the record's own.
     #[inline]
     pub fn counters(&self) -> u64 {
         self.word(if self.format == PebsFormat::Adaptive {
@@ -201,7 +201,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns the address of the instruction, if the processor tells.
+    /// Returns the address of the instruction, if the record has it.
     #[inline]
     pub fn ip(&self) -> Option<u64> {
         match self.format {
@@ -244,8 +244,8 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns TSX: the cycles of the last transaction, and the reasons of its abort from bit 32
-    /// on. 0 without TSX.
+    /// Returns the TSX word: the cycles of the last transaction, and from bit 32 on the reasons of
+    /// its abort. 0 without TSX.
     fn tsx(&self) -> u64 {
         match self.format {
             PebsFormat::Nehalem => 0,
@@ -257,7 +257,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns the time by the TSC, if it is included.
+    /// Returns the time stamp counter's value, if it is included.
     #[inline]
     pub fn tsc(&self) -> Option<u64> {
         match self.format {
@@ -267,8 +267,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns the cycles to the instruction's retirement from that of the one before; 0 if the
-    /// processor does not tell.
+    /// Returns the cycles between the retirements of the previous instruction and this one; 0 if
+    /// the record does not have them.
     pub fn retire_latency(&self) -> u16 {
         if self.format != PebsFormat::Adaptive {
             return 0;
@@ -312,13 +312,13 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns the counters that the record is for, of those whose events are `precise`.
+    /// Returns the record's counters among those with `precise` events.
     ///
-    /// Before Skylake the record has a status, in which counters of other events may be set; none
-    /// may be if the status was cleared at the same moment, which leaves no doubt only if one event
-    /// is precise; and several may be if their events came together, in which case the processor
-    /// writes one record for all of them. Mainline: `intel_pmu_drain_pebs_nhm()`,
-    /// `arch/x86/events/intel/ds.c`.
+    /// Before Skylake the record has a status, in which counters of other events may be set. No
+    /// precise counter may be set, if the status was cleared at the same moment: then the owner is
+    /// only certain if there is one precise event. Several may be set, if their events occurred
+    /// together: then the processor writes one record for all of them. Mainline:
+    /// `intel_pmu_drain_pebs_nhm()`, `arch/x86/events/intel/ds.c`.
     #[inline]
     pub fn owners(&self, format: PebsFormat, precise: CounterMask) -> Owners {
         let owners = CounterMask::from_bits(self.counters()) & precise;
@@ -360,12 +360,12 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// The groups in the first word of an adaptive record, and with its size.
+    /// The bits of the groups in the first word of an adaptive record; then also those of its size.
     const GROUPS: u64 = 0xffff_ffff;
     const LAYOUT: u64 = Self::GROUPS | (0xffff << 48);
     const NO_LAYOUT: u64 = !Self::LAYOUT;
 
-    /// Walks through `buffer`, from its base to its index.
+    /// Iterates over `buffer`, which reaches from the base to the index.
     pub const fn new(format: PebsFormat, buffer: &'a [AtomicU64]) -> Self {
         Self {
             format,
@@ -379,8 +379,8 @@ impl<'a> Records<'a> {
         self.rest.len()
     }
 
-    /// Returns whether all of the buffer was records, once [`next`](Iterator::next) has returned
-    /// [`None`].
+    /// Returns whether the whole buffer consisted of records, once [`next`](Iterator::next) has
+    /// returned [`None`].
     pub const fn is_whole(&self) -> bool {
         self.rest.is_empty()
     }
@@ -397,9 +397,9 @@ impl<'a> Iterator for Records<'a> {
         if format == PebsFormat::Adaptive {
             let layout = self.rest.first()?.load(Relaxed) & Self::LAYOUT;
             groups = Groups(layout & Self::GROUPS);
-            // CAST: the size in bytes is a field of it.
+            // CAST: the size in bytes is a field of the first word.
             size = (layout >> 48) as usize / size_of::<u64>();
-            // Nearly all have the same.
+            // Nearly all records have the same layout.
             if layout != self.layout {
                 if groups.0 & !Groups::KNOWN != 0 || layout != groups.layout() {
                     return None;
