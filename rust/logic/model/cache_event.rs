@@ -40,7 +40,7 @@ pub enum Operation {
     Prefetch = 2,
 }
 
-/// The result of the operation (`perf_hw_cache_op_result_id`).
+/// The outcome of the operation (`perf_hw_cache_op_result_id`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Outcome {
@@ -158,7 +158,7 @@ pub struct CacheEvents {
     changes: &'static [CacheEvent],
 }
 
-/// Reasons why a cache event's config has no event.
+/// The reason why a cache event's config has no event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoCacheEvent {
     /// The cache, the operation or the result does not exist. EINVAL.
@@ -172,7 +172,7 @@ pub enum NoCacheEvent {
 }
 
 impl CacheEvents {
-    /// The table of models without one: every id is absent.
+    /// The table of models without cache events: every id is absent.
     pub const NONE: Self = Self {
         events: &[],
         changes: &[],
@@ -182,7 +182,7 @@ impl CacheEvents {
     ///
     /// # Panics
     ///
-    /// If an id is in the table twice. Call it in a constant.
+    /// If an id is in the table twice; so call it in a constant.
     pub const fn checked(events: &'static [CacheEvent]) -> Self {
         assert_unique(events);
         Self {

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counters that an event may use, as the scheduler sees them.
+//! The counters that an event may use on this machine.
 //!
-//! A model's table ([`EventConstraint`](crate::logic::model::EventConstraint)), cut to the counters
-//! that the machine has, gives an event its [`Constraint`].
+//! An event's [`Constraint`] is its entry in the model's table
+//! ([`EventConstraint`](crate::logic::model::EventConstraint)), restricted to the machine's
+//! counters.
 
 use crate::logic::regs::counter::CounterMask;
 
-/// The counters one event may use on this machine, as the scheduler sees it.
+/// The counters that an event may use on this machine, as input of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constraint {
     /// The counters. Empty if the event cannot be counted at all.
     pub counters: CounterMask,
     /// Set if a greedy choice among the counters can be wrong, because another event's counters
     /// overlap with these without containing them. The scheduler saves its choices for such an
-    /// event, and back-tracks.
+    /// event, so that it can go back to them.
     pub overlap: bool,
     /// Set if the event corrupts the sibling thread's counter of the same number (errata BJ122,
-    /// BV98, HSD29). For the agreement between the threads of a core ([`smt`](crate::logic::smt)).
+    /// BV98, HSD29). The threads of a core coordinate such events ([`smt`](crate::logic::smt)).
     pub corrupting: bool,
-    /// Set if the event takes the next counter as well (large increments on AMD's CPUs). The
-    /// counters are then the first ones of the pairs, which are even; the second ones have to exist
-    /// and be free.
+    /// Set if the event takes the next counter, too (large increments on AMD's CPUs). Then the
+    /// counters are the first ones of pairs, which are even; the second ones have to exist and be
+    /// free.
     pub pair: bool,
-    /// Set if AMD's northbridge counts the event: counter n of all cores of a node is one counter
-    /// then. For the agreement between them ([`northbridge`](crate::logic::smt::northbridge)).
+    /// Set if AMD's northbridge counts the event: then counter n of all cores of a node is the same
+    /// counter. The cores coordinate such events ([`northbridge`](crate::logic::smt::northbridge)).
     pub northbridge: bool,
 }
 
 impl Constraint {
-    /// Returns a constraint to `counters`, without flags.
+    /// Returns a constraint with `counters` and without flags.
     pub const fn any_of(counters: CounterMask) -> Self {
         Self {
             counters,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The processors that a model is for, as CPUID names them.
+//! The processors of a model, by CPUID.
 
-/// Maker of a processor.
+/// The vendor of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
     /// GenuineIntel.
@@ -14,7 +14,8 @@ pub enum Vendor {
 }
 
 impl Vendor {
-    /// Returns the vendor with the given string in CPUID leaf 0; `None` for one without a model.
+    /// Returns the vendor with the given string in CPUID leaf 0; `None` for a vendor without a
+    /// model.
     pub const fn from_cpuid(vendor: &[u8; 12]) -> Option<Self> {
         match vendor {
             b"GenuineIntel" => Some(Self::Intel),
@@ -39,7 +40,7 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// Intel's processors of family 6 with these models.
+    /// Returns Intel's processors of family 6 with these models.
     pub(super) const fn intel<const N: usize>(models: [u8; N]) -> [Self; N] {
         let mut cpus = [Self::family(Vendor::Intel, 6); N];
         let mut i = 0;
@@ -51,7 +52,7 @@ impl Cpus {
         cpus
     }
 
-    /// AMD's processors of a family with models from `first` to `last`, both included.
+    /// Returns AMD's processors of a family with models from `first` to `last`, both included.
     pub(super) const fn amd(family: u16, first: u8, last: u8) -> Self {
         assert!(first <= last, "an empty range");
         Self {

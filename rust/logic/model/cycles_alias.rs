@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The event that stands for cycles where they are sampled precisely.
+//! The event that replaces cycles in precise sampling.
 
 use crate::logic::regs::event_select::EventSelect;
 
 /// CPU_CLK_UNHALTED.THREAD_P, which cannot be precise.
 const CYCLES: u64 = 0x003c;
-/// The cycles in which fewer instructions or micro-operations retire than ever can: all.
+/// The counter mask for all cycles: in each cycle, fewer instructions or micro-operations retire
+/// than this.
 const ALL_CYCLES: u8 = 16;
 
-/// The event that counts cycles and can be precise, by which a precise event for cycles is
-/// replaced.
+/// The event that counts cycles and can be precise. It replaces cycles in precise events.
 ///
-/// Mainline: `intel_pebs_aliases_core2()` and what follows, `intel_pebs_aliases_snb()`,
+/// Mainline: `intel_pebs_aliases_core2()`, `intel_pebs_aliases_snb()`,
 /// `intel_pebs_aliases_precdist()`, `intel_pebs_aliases_ivb()`, `intel_pebs_aliases_skl()`,
 /// `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CyclesAlias {
-    /// Cycles themselves can be.
+    /// Cycles themselves can be precise.
     None,
     /// INST_RETIRED.ANY_P.
     Instructions,
     /// UOPS_RETIRED.ALL.
     Uops,
-    /// The same, and with the greatest precision INST_RETIRED.PREC_DIST.
+    /// UOPS_RETIRED.ALL, and with the maximum precision INST_RETIRED.PREC_DIST.
     UopsOrPrecDist,
-    /// INST_RETIRED.ANY_P, and with the greatest precision INST_RETIRED.PREC_DIST.
+    /// INST_RETIRED.ANY_P, and with the maximum precision INST_RETIRED.PREC_DIST.
     InstructionsOrPrecDist,
 }
 
@@ -34,12 +34,12 @@ impl CyclesAlias {
     const PREC_DIST: u64 = 0x01c0;
     const UOPS_RETIRED: u64 = 0x01c2;
 
-    /// Returns whether there is an event for the greatest precision.
+    /// Returns whether there is another event for the maximum precision.
     pub const fn has_prec_dist(self) -> bool {
         matches!(self, Self::UopsOrPrecDist | Self::InstructionsOrPrecDist)
     }
 
-    /// Returns the event select for `select`, of an event with this precision.
+    /// Returns the event select that replaces `select` in an event with this precision.
     pub fn apply(self, select: EventSelect, level: u8) -> EventSelect {
         let code = match self {
             Self::None => return select,

@@ -3,9 +3,9 @@
 //! The memory access of a sample (PERF_SAMPLE_DATA_SRC), from the data source field of a PEBS
 //! record.
 //!
-//! Loads have a source of four bits, by a table of the model; bits above it tell of the TLB, of a
-//! lock prefix and of stores in the way. Other events tell less, and in other bits: [`PebsData`]
-//! says what an event's field has.
+//! For loads, four bits are a source, which a table of the model decodes; bits above it describe
+//! the TLB access, a lock prefix and blocking stores. Other events have less information, in other
+//! bits: [`PebsData`] is the format of an event's field.
 //!
 //! Source: SDM volume 3, tables 20-5 (load latency), 20-17 (precise store), 20-30 (data linear
 //! address). Mainline: `get_data_src()`, `arch/x86/events/intel/ds.c`, with the same results.
@@ -73,10 +73,10 @@ mod field {
 
 use field::*;
 
-/// The access of a sample of which nothing is known (`PERF_MEM_NA`, `include/linux/perf_event.h`).
+/// The access of a sample without any information (`PERF_MEM_NA`, `include/linux/perf_event.h`).
 pub const UNKNOWN: u64 = OP_NA | LEVEL_NA | SNOOP_NA | LOCK_NA | TLB_NA | NUMBER_NA;
 
-/// Where a load's data came from, by the lowest four bits of the data source field.
+/// The origin of a load's data, by the lowest four bits of the data source field.
 type Loads = [u64; 16];
 
 const LOAD_HIT: u64 = LOAD | HIT;
@@ -117,7 +117,7 @@ const SKYLAKE_LOADS: Loads = skylake(L4);
 /// Mainline: `intel_pmu_pebs_data_source_skl(true)`.
 const SKYLAKE_SERVER_LOADS: Loads = skylake(PERSISTENT);
 
-/// Returns the loads of Skylake and later, where the last level before memory is `last`.
+/// Returns the loads of Skylake and later, on which the last level before memory is `last`.
 #[rustfmt::skip]
 const fn skylake(last: u64) -> Loads {
     with(SANDY_BRIDGE_LOADS, &[
@@ -129,7 +129,7 @@ const fn skylake(last: u64) -> Loads {
     ])
 }
 
-/// Returns `loads` with some that differ.
+/// Returns `loads` with some entries replaced.
 const fn with(mut loads: Loads, others: &[(usize, u64)]) -> Loads {
     let mut i = 0;
     while i < others.len() {
@@ -139,14 +139,14 @@ const fn with(mut loads: Loads, others: &[(usize, u64)]) -> Loads {
     loads
 }
 
-/// The bits above the source that a model has in the data source field of load latencies.
+/// The information above the source in a model's data source field of load latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     /// None.
     Source,
     /// TLB and lock prefix.
     Lock,
-    /// The same, and what blocked the load.
+    /// TLB, lock prefix, and what blocked the load.
     Block,
 }
 
@@ -174,7 +174,7 @@ pub struct DataSources {
 impl DataSources {
     /// Nehalem (`pebs_no_tlb`, `arch/x86/events/intel/core.c`).
     pub const NEHALEM: Self = Self::new(&NEHALEM_LOADS, Extent::Source);
-    /// Westmere: as mainline has it, with TLB and lock prefix (`intel_pmu_init()`,
+    /// Westmere: as in mainline, with TLB and lock prefix (`intel_pmu_init()`,
     /// `arch/x86/events/intel/core.c`).
     pub const WESTMERE: Self = Self::new(&NEHALEM_LOADS, Extent::Lock);
     /// Sandy Bridge to Broadwell, client and server.
@@ -186,7 +186,7 @@ impl DataSources {
     /// Golden Cove, server (`pebs_block`, `arch/x86/events/intel/core.c`).
     pub const GOLDEN_COVE: Self = Self::new(&SKYLAKE_SERVER_LOADS, Extent::Block);
 
-    /// For models whose records have none.
+    /// For models whose records have no data source.
     pub const NONE: Self = Self::SANDY_BRIDGE;
 
     const fn new(loads: &'static Loads, extent: Extent) -> Self {
@@ -194,7 +194,7 @@ impl DataSources {
     }
 
     /// Returns a sample's memory access, as `union perf_mem_data_src`, from the data source `field`
-    /// of its record. `data` is that of the sample's event.
+    /// of its record. `data` is the format for the sample's event.
     pub fn data_src(&self, data: PebsData, field: u64) -> u64 {
         match data {
             PebsData::None => UNKNOWN,
@@ -223,7 +223,7 @@ impl DataSources {
         access & !OP | STORE
     }
 
-    /// Returns the source by the lowest four bits.
+    /// Returns the source for the lowest four bits.
     fn source(&self, field: u64) -> u64 {
         // CAST: four bits.
         self.loads
@@ -243,7 +243,7 @@ fn l1(field: u64, hit: u32) -> u64 {
     IN_L1 | if bit(field, hit) { HIT } else { MISS }
 }
 
-/// Returns the TLB that an access hit, or that it missed the second level. Mainline:
+/// Returns the TLB in which an access hit, or a miss of the second level. Mainline:
 /// `pebs_set_tlb_lock()`, `arch/x86/events/intel/ds.c`.
 fn tlb(field: u64, missed: u32) -> u64 {
     if bit(field, missed) {
@@ -253,7 +253,7 @@ fn tlb(field: u64, missed: u32) -> u64 {
     }
 }
 
-/// Returns the lock field: set if the instruction had the prefix.
+/// Returns the lock field: set if the instruction had a lock prefix.
 fn lock(field: u64, locked: u32) -> u64 {
     if bit(field, locked) {
         LOCKED

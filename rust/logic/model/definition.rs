@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The description of a microarchitecture: what a [`Model`] says of its processors.
+//! The description of a microarchitecture, a [`Model`].
 
 use core::fmt;
 
@@ -27,12 +27,12 @@ use crate::logic::regs::{
 /// A microarchitecture.
 #[derive(Debug)]
 pub struct Model {
-    /// The name in `caps/pmu_name`, by which user space tells models apart.
+    /// The name in `caps/pmu_name`, by which user space distinguishes models.
     pub pmu_name: &'static str,
     /// The name in messages.
     pub name: &'static str,
-    /// What the model needs and the driver does not do yet. The driver refuses machines of models
-    /// with needs.
+    /// The features that the model needs and the driver does not have yet. The driver refuses
+    /// machines whose model has needs.
     pub needs: &'static [Need],
     /// Differences between CPUs of the model.
     pub quirks: &'static [Quirk],
@@ -44,7 +44,7 @@ pub struct Model {
     pub pebs_events: PebsEvents,
     /// The meaning of `precise_ip` 3.
     pub precise_distribution: PreciseDistribution,
-    /// The event that replaces that for cycles where it is to be precise.
+    /// The event that replaces cycles in precise events.
     pub cycles_alias: CyclesAlias,
     /// The meaning of the data source in records of precise events.
     pub data_sources: DataSources,
@@ -57,31 +57,32 @@ pub struct Model {
     pub extra_register_events: ExtraRegisters,
     /// Set if the threads of a core share the offcore response registers.
     pub offcore_scope: Scope,
-    /// The erratum by which a [corrupting](super::constraint::Constraint::corrupting) event
-    /// corrupts the sibling thread's counter, where the model has it. Mainline: `intel_ht_bug()`,
+    /// The erratum by which [corrupting](super::constraint::Constraint::corrupting) events corrupt
+    /// the sibling thread's counter, if the model has it. Mainline: `intel_ht_bug()`,
     /// `arch/x86/events/intel/core.c`.
     pub ht_erratum: Option<&'static str>,
-    /// The counters that read 0 where an event counts user mode alone.
+    /// The counters that read 0 if an event counts only user mode.
     pub need_kernel_mode: CounterMask,
-    /// The event selects, one per general-purpose counter, that have to run for a moment before an
-    /// event select is programmed, or the event may count wrongly; empty on most models. Errata
+    /// The event selects, one per general-purpose counter, that have to run briefly before an event
+    /// select is programmed; otherwise the event may count wrongly. Empty on most models. Errata
     /// AAK100, AAP53, BD53. Mainline: `intel_pmu_nhm_workaround()`, `arch/x86/events/intel/core.c`.
     pub clearing_events: &'static [u64],
-    /// When the PMI's handler unmasks the next PMI.
+    /// The time at which the PMI handler unmasks the next PMI.
     pub acknowledge: Acknowledge,
     /// The filters of LBR_SELECT; [`None`] if the model has no such register or the driver does not
-    /// use it. (Architectural LBRs have others, which CPUID tells.)
+    /// use it. (CPUID describes the filters of architectural LBRs.)
     pub lbr_filter: Option<LbrFilter>,
-    /// The topdown method's events in sysfs. Of a model with [metrics](Self::metrics), they are
-    /// shown where PERF_METRICS exists.
+    /// The topdown method's events in sysfs. On models with [metrics](Self::metrics), they are
+    /// shown if PERF_METRICS exists.
     pub topdown_files: &'static [TopdownFile],
-    /// The events of TSX transactions in sysfs, where RTM exists: a file's name, and its text.
-    /// Mainline: `hsw_tsx_events_attrs`, `icl_tsx_events_attrs`, `glc_tsx_events_attrs`,
+    /// The events of TSX transactions, shown in sysfs if RTM exists: the name of each file, and its
+    /// text. Mainline: `hsw_tsx_events_attrs`, `icl_tsx_events_attrs`, `glc_tsx_events_attrs`,
     /// `arch/x86/events/intel/core.c`, `tsx_is_visible()`.
     pub tsx_files: &'static [(&'static str, &'static str)],
-    /// The events of loads and stores in sysfs, where PEBS exists: a file's name, and its text.
+    /// The events of loads and stores, shown in sysfs if PEBS exists: the name of each file, and
+    /// its text.
     pub memory_files: &'static [(&'static str, &'static str)],
-    /// The counters that can drop what an aborted TSX transaction counted; empty where the in_tx
+    /// The counters that can discard the counts of aborted TSX transactions; empty if the in_tx
     /// filters do not exist.
     pub checkpointed: CounterMask,
     /// The limits of sample periods.
@@ -89,12 +90,12 @@ pub struct Model {
 }
 
 impl Model {
-    /// Returns whether the driver does all that the model needs.
+    /// Returns whether the driver has all features that the model needs.
     pub const fn is_supported(&self) -> bool {
         self.needs.is_empty()
     }
 
-    /// Returns the topdown metrics that PERF_METRICS has, if it exists.
+    /// Returns the topdown metrics in PERF_METRICS, if this register exists.
     pub fn metrics(&self) -> CounterMask {
         let metrics = self.event_constraints.iter().filter(|it| it.is_metric());
         metrics.fold(CounterMask::EMPTY, |all, it| {
@@ -115,16 +116,16 @@ impl Model {
     }
 }
 
-/// The hardware threads that share a register.
+/// The sharing of a register between hardware threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of a core.
+    /// The threads of a core share it.
     Core,
-    /// None. Mainline: `PMU_FL_NO_HT_SHARING`.
+    /// Each thread has its own. Mainline: `PMU_FL_NO_HT_SHARING`.
     Thread,
 }
 
-/// The branches that LBR_SELECT can leave out of the records.
+/// The filters of LBR_SELECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LbrFilter {
     /// Kinds of branches, with an erratum: calls and returns are recorded only if jumps are.
@@ -132,31 +133,31 @@ pub enum LbrFilter {
     Nehalem,
     /// Kinds of branches.
     SandyBridge,
-    /// The same; the records can be a call stack.
+    /// Kinds of branches, and the records can be a call stack.
     Haswell,
 }
 
-/// When the PMI's handler unmasks LVTPC, which the APIC masks when it delivers a PMI.
+/// The time at which the PMI handler unmasks LVTPC, which the APIC masks when it delivers a PMI.
 ///
 /// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledge {
-    /// On entry, in every NMI. A counter that overflows while the handler works raises another NMI,
-    /// which finds this overflow or, if the handler has seen it already, none. The APIC has masked
-    /// the entry anew by then, so the handler unmasks it either way. Mainline does so up to Ivy
-    /// Bridge, on small cores up to Goldmont, and on unknown cores. On Nehalem, counters were seen
-    /// to overflow after all of them were stopped.
+    /// On entry, in every NMI. A counter that overflows during the handler raises another NMI,
+    /// which finds this overflow or, if the handler has already seen it, none. The APIC has masked
+    /// the entry again, so the handler unmasks it in either case. Mainline does so up to Ivy
+    /// Bridge, on small cores up to Goldmont, and on unknown cores. On Nehalem, counters have
+    /// overflowed after all of them were stopped.
     Early,
-    /// After the overflows are handled and before the counters run again. If it were unmasked on
+    /// After the overflows are handled and before the counters run again. If LVTPC were unmasked on
     /// entry, Haswell and later might raise the NMI twice for one overflow. (Mainline unmasks it
     /// after the counters run again; an overflow in between would raise no NMI.)
     Late,
 }
 
-/// Something that a model needs and the driver does not do yet. The text continues "it needs".
+/// A feature that a model needs and the driver does not have yet. The text continues "it needs".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A trial: the driver has run on no such CPU, real or emulated.
+    /// A trial: the driver has not run on such a CPU yet, real or emulated.
     Trial,
 }
 
@@ -168,22 +169,23 @@ impl fmt::Display for Need {
     }
 }
 
-/// A difference of some CPUs from their model's tables. CPUID tells which.
+/// A difference of some CPUs from their model's tables, which depends on CPUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quirk {
-    /// Erratum AAJ80: where CPUID marks the retired mispredicted branches as absent, the event of
-    /// the executed ones (BR_MISP_EXEC.ANY) replaces them. Mainline: `intel_nehalem_quirk()`,
+    /// Erratum AAJ80: if CPUID marks retired mispredicted branches as absent, the event for
+    /// executed ones (BR_MISP_EXEC.ANY) replaces them. Mainline: `intel_nehalem_quirk()`,
     /// `arch/x86/events/intel/core.c`.
     BranchMissesExecuted,
     /// Reference cycles are CPU_CLK_UNHALTED.REF_TSC_P (0x013c), which every counter counts, unless
     /// CPUID marks that event as absent. Mainline: `intel_pmu_ref_cycles_ext()`,
     /// `arch/x86/events/intel/core.c`.
     ReferenceCyclesAnywhere,
-    /// An abort of a TSX transaction can be recorded as a branch twice, the second time without its
-    /// flag. Mainline: `lbr_double_abort`, `arch/x86/events/intel/core.c`.
+    /// The abort of a TSX transaction can be recorded twice as a branch, the second time without
+    /// its flag. Mainline: `lbr_double_abort`, `arch/x86/events/intel/core.c`.
     AbortRecordedTwice,
-    /// The latency of a PEBS record is two: that of the instruction, and from bit 32 on that of its
-    /// access to the caches. Mainline: `PMU_FL_INSTR_LATENCY`, `arch/x86/events/intel/ds.c`.
+    /// The latency word of a PEBS record has two values: the instruction's latency, and from bit 32
+    /// on the latency of its cache access. Mainline: `PMU_FL_INSTR_LATENCY`,
+    /// `arch/x86/events/intel/ds.c`.
     LatencyInTwoParts,
     /// Load latencies are wrong unless event 0x8203 counts in the same group. Mainline:
     /// `PMU_FL_MEM_LOADS_AUX`, `arch/x86/events/intel/core.c`.

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The demand of an event: the counters that it may use, and the register that it needs beside the
-//! counter's.
+//! The demand of an event: the counters that it may use, and the extra registers that it needs.
 //!
-//! The register's value is the event's `attr.config1`; events with branch stacks need another one,
-//! whose value is a [request](crate::logic::sample::lbr::Request). Two events can share the
-//! register if they have the same value. On a model with two offcore response registers an event
-//! can use either one, with the event code that belongs to it.
-//! [`register_plan`](crate::logic::sched::register_plan) decides which, anew whenever events are
+//! An extra register's value is the event's `attr.config1`. Events with branch stacks also need
+//! LBR_SELECT, whose value is from a [request](crate::logic::sample::lbr::Request). Two events can
+//! share the register if they have the same value. On a model with two offcore response registers
+//! an event can use either register, with the event code that belongs to it.
+//! [`register_plan`](crate::logic::sched::register_plan) decides which, again whenever events are
 //! added.
 
 use super::constraint::Constraint;
 use crate::logic::regs::extra_register::ExtraRegister;
 
-/// An event's need for a register with a value.
+/// An event's requirement of a certain value in an extra register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// The value: `attr.config1`.
     pub value: u64,
     /// The register that belongs to the event code.
     pub register: ExtraRegister,
-    /// Another register that can be used as well, if there is one and it accepts the value.
+    /// Another register that can be used instead, if there is one and it accepts the value.
     pub alternative: Option<ExtraRegister>,
 }
 
@@ -33,10 +32,10 @@ impl Requirement {
     }
 }
 
-/// The demand of an event: all that it needs to count.
+/// The demand of an event: everything that it needs to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// The counters, of which it needs one.
+    /// The counters, one of which it needs.
     pub constraint: Constraint,
     /// The extra register that its code needs, if any.
     pub requirement: Option<Requirement>,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The lines of a model's table of constraints: these events, these counters.
+//! The entries of a model's table of constraints, which map events to counters.
 //!
-//! A table is a slice of [`EventConstraint`]s, of which the first that matches an event decides. An
-//! event without a match may use every general-purpose counter.
+//! A table is a slice of [`EventConstraint`]s, and the first match decides. An event without a
+//! match may use every general-purpose counter.
 
 use crate::logic::{
     model::constraint::Constraint,
@@ -16,17 +16,17 @@ use crate::logic::{
     },
 };
 
-/// The unit masks that a line matches, where the event code alone does not decide (AMD's family
+/// The unit masks that an entry matches, if the event code alone does not decide (AMD's family
 /// 15h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitMask {
-    /// Any that the line's mask allows.
+    /// All unit masks that the entry's mask allows.
     Any,
-    /// Those with at most one bit.
+    /// Unit masks with at most one bit.
     AtMostOneBit,
-    /// Those with more than one bit.
+    /// Unit masks with more than one bit.
     SeveralBits,
-    /// Those with at least one of bits 0-3 and one of bits 4-7.
+    /// Unit masks with at least one of bits 0-3 and one of bits 4-7.
     BothHalves,
 }
 
@@ -42,7 +42,7 @@ impl UnitMask {
     }
 }
 
-/// One line of a model's table: these events, these counters.
+/// An entry of a model's table: the events that match, and their counters.
 ///
 /// An event select `config` matches if `((config & mask) - code) <= size`, in unsigned wrapping
 /// arithmetic. Mainline: `constraint_match()`, `arch/x86/events/perf_event.h`.
@@ -81,8 +81,9 @@ pub struct EventConstraint {
 }
 
 impl EventConstraint {
-    /// The bits that keep an event off a fixed counter: all that select or filter, except the
-    /// privilege levels and any-thread (`FIXED_EVENT_FLAGS`, `arch/x86/events/perf_event.h`).
+    /// The bits that must match for an event to use a fixed counter: all that select or filter,
+    /// except the privilege levels and any-thread (`FIXED_EVENT_FLAGS`,
+    /// `arch/x86/events/perf_event.h`).
     pub const FIXED_MASK: u64 =
         EventSelect::RAW | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 
@@ -109,9 +110,9 @@ impl EventConstraint {
         Self::new(first, last - first, mask, counters)
     }
 
-    /// Matches the event `code` (event code and unit mask), which fixed counter `n` counts, and
-    /// every general-purpose counter, unless `code` is a pseudo code: one with event code 0, for an
-    /// event that only the fixed counter counts.
+    /// Matches the event `code` (event code and unit mask), which fixed counter `n` and every
+    /// general-purpose counter count. With a pseudo code, which has event code 0, only the fixed
+    /// counter counts it.
     pub const fn fixed(code: u64, n: u8) -> Self {
         match CounterId::fixed(n) {
             Some(counter) => Self::new(code, 0, Self::FIXED_MASK, counter.mask().bits()),
@@ -136,15 +137,15 @@ impl EventConstraint {
         Self::new(code, 0, EventSelect::CODE, counters)
     }
 
-    /// Matches exactly this event with exactly this counter mask and inversion, the code's bits
-    /// 23-31, whatever edge and any-thread are.
+    /// Matches exactly this event with exactly this counter mask and inversion, bits 23-31 of the
+    /// code, and with any values of edge and any-thread.
     pub const fn event_and_cmask(code: u64, counters: u64) -> Self {
         let mask = EventSelect::CODE | EventSelect::CMASK | EventSelect::INV;
         Self::new(code, 0, mask, counters)
     }
 
-    /// Matches every event with this event code and at least this unit mask bit: event code in bits
-    /// 0-7, the bit among 8-15.
+    /// Matches every event with this event code, in bits 0-7, and at least this unit mask bit,
+    /// among bits 8-15.
     pub const fn event_and_umask_bit(code: u64, counters: u64) -> Self {
         assert!(
             (code & EventSelect::UMASK).is_power_of_two(),
@@ -190,35 +191,34 @@ impl EventConstraint {
         Self::new(first as u64, (last - first) as u64, 0xf0, counters)
     }
 
-    /// Matches the events of AMD's northbridge (`amd_is_nb_event()`). Its counters show through the
-    /// cores', so two cores of a node may not use the same one.
+    /// Matches the events of AMD's northbridge (`amd_is_nb_event()`). The cores' counters show the
+    /// northbridge's, so two cores of a node may not use the same one.
     pub const fn amd_northbridge(counters: u64) -> Self {
         let mut this = Self::new(0xe0, 0, 0xe0, counters);
         this.northbridge = true;
         this
     }
 
-    /// Matches every event: the last line of a table that names all events that can be counted.
+    /// Matches every event. For the last entry of a table that has all countable events.
     pub const fn every_event(counters: u64) -> Self {
         Self::new(0, 0, 0, counters)
     }
 
-    /// Restricts the entry to such unit masks.
+    /// Restricts the entry to these unit masks.
     #[must_use]
     pub const fn with_umask(mut self, umask: UnitMask) -> Self {
         self.umask = umask;
         self
     }
 
-    /// Marks the entry as one whose events take the counter behind theirs as well; see
-    /// [`Constraint::pair`].
+    /// Marks events that also take the next counter; see [`Constraint::pair`].
     #[must_use]
     pub const fn pair(mut self) -> Self {
         self.pair = true;
         self
     }
 
-    /// Marks the entry, which names no counter, as one whose events no counter counts.
+    /// Marks events that no counter counts. The entry must not name a counter.
     #[must_use]
     pub const fn uncountable(mut self) -> Self {
         self.uncountable = true;
@@ -240,21 +240,21 @@ impl EventConstraint {
         Self::event(code, counters).corrupting()
     }
 
-    /// Marks the entry as one whose events corrupt the sibling thread's counter.
+    /// Marks events that corrupt the sibling thread's counter.
     #[must_use]
     const fn corrupting(mut self) -> Self {
         self.corrupting = true;
         self
     }
 
-    /// Marks the entry as one whose counters overlap with another's; see [`Constraint::overlap`].
+    /// Marks counters that overlap with another entry's; see [`Constraint::overlap`].
     pub const fn overlapping(mut self) -> Self {
         self.overlap = true;
         self
     }
 
-    /// Returns whether the entry's code is no event select's, but stands for an event that only a
-    /// fixed counter counts: event code 0, unit mask n + 1 for fixed counter n (0x0300 is
+    /// Returns whether the entry has a pseudo code, which stands for an event that only a fixed
+    /// counter counts: event code 0, unit mask n + 1 for fixed counter n (0x0300 is
     /// CPU_CLK_UNHALTED.REF_TSC). Mainline: `use_fixed_pseudo_encoding()`.
     const fn is_pseudo_code(&self) -> bool {
         self.code & EventSelect::EVENT == 0
@@ -265,7 +265,7 @@ impl EventConstraint {
         self.mask == Self::FIXED_MASK
     }
 
-    /// Returns whether the entry names counters, and none but those in `counters`.
+    /// Returns whether the entry names counters, and only ones in `counters`.
     pub(in crate::logic) const fn is_within(&self, counters: CounterMask) -> bool {
         !self.counters.is_empty() && self.counters.is_subset(counters)
     }
@@ -299,14 +299,14 @@ impl EventConstraint {
 
     /// Returns the entry's constraint on a machine with the counters `present`.
     ///
-    /// An event with a fixed counter may use every general-purpose counter too, unless its code is
-    /// a pseudo code. Mainline: `intel_pmu_check_event_constraints()`,
+    /// An event with a fixed counter may also use every general-purpose counter, unless it has a
+    /// pseudo code. Mainline: `intel_pmu_check_event_constraints()`,
     /// `arch/x86/events/intel/core.c`.
     pub const fn resolve(&self, present: CounterMask) -> Constraint {
         let wanted = if self.is_fixed() && !self.is_pseudo_code() {
             self.counters.union(present.gp())
         } else if self.pair {
-            // The second counters have to be there.
+            // The second counters have to exist, too.
             let firsts = CounterMask::from_bits(present.bits() >> 1);
             self.counters.intersection(firsts)
         } else {
@@ -323,8 +323,7 @@ impl EventConstraint {
 
     /// Returns whether this entry matches every event that `other` matches.
     ///
-    /// Exact for entries whose size runs over the event code only, as all that the constructors
-    /// make.
+    /// Exact for entries whose size only spans event codes, which all constructors make.
     pub(in crate::logic) const fn covers(&self, other: &Self) -> bool {
         let any_umask = matches!(self.umask, UnitMask::Any);
         if self.mask & other.mask != self.mask || !any_umask {
@@ -341,27 +340,26 @@ impl EventConstraint {
     }
 }
 
-/// Returns the first entry that matches `select`; `None` means that every general-purpose counter
-/// counts it.
+/// Returns the first entry that matches `select`; `None` if every general-purpose counter counts
+/// the event.
 pub fn first_match(table: &[EventConstraint], select: EventSelect) -> Option<&EventConstraint> {
     table.iter().find(|entry| entry.matches(select))
 }
 
-/// Returns `table` if it is right for a model that can have `counters`. A wrong one does not
-/// compile.
+/// Returns `table`, checked for a model that can have `counters`. A wrong table does not compile.
 ///
-/// - No earlier entry shadows an entry, which could then never match.
-/// - Every entry that is not marked as uncountable names a counter, and none names one that a
-///   machine of this model cannot have.
-/// - The overlap flag is set exactly where it is needed: where some other entry of at least the
-///   same weight shares a counter with this one without containing it, and the scheduler, which
-///   takes the lowest free counter, could take a shared one while another is left. (Of 0x0f and
-///   0xfe, the first needs no flag: its counter 0, which the second cannot use, comes first.) Fixed
-///   counters do not matter here: the scheduler tries them first, and no two events share one.
+/// - No entry is shadowed by an earlier one, so that it could never match.
+/// - Every entry that is not marked as uncountable names a counter, and no entry names a counter
+///   that machines of this model cannot have.
+/// - The overlap flag is set exactly if it is needed: if another entry of at least the same weight
+///   shares a counter with this one without containing it, and the scheduler, which takes the
+///   lowest free counter, could take a shared one while another is left. (Of 0x0f and 0xfe, the
+///   first needs no flag: its counter 0, which the second cannot use, is taken first.) Fixed
+///   counters have no influence: the scheduler tries them first, and no two events share one.
 ///
 /// # Panics
 ///
-/// When the table is wrong; so call it in a constant.
+/// If the table is wrong; so call it in a constant.
 ///
 /// ```compile_fail
 /// # use rpmu_logic::logic;
@@ -405,8 +403,8 @@ pub const fn checked(counters: CounterMask, table: &[EventConstraint]) -> &[Even
     table
 }
 
-/// Returns whether the scheduler could take a counter for an event that may use `own`, so that a
-/// later event that may use `other` finds none.
+/// Returns whether the scheduler could choose a counter in `own` so that a later event with the
+/// counters `other` finds none.
 const fn can_mislead(own: CounterMask, other: CounterMask) -> bool {
     let shared = own.intersection(other).bits();
     let unshared = own.without(other).bits();

@@ -7,9 +7,9 @@ use core::ops::Range;
 use super::EventConstraint;
 use crate::logic::regs::event_select::EventSelect;
 
-/// For each event code, bits 0-7 of an event select, the part of a table that can match.
+/// The part of a table that can match, for each event code (bits 0-7 of an event select).
 ///
-/// A search without it compares an event with every entry, and most events are in no table.
+/// A search without the index compares an event with every entry, and most events are in no table.
 ///
 /// # Examples
 ///
@@ -55,7 +55,7 @@ impl EventIndex {
         Self(ranges)
     }
 
-    /// Returns which part of the table can match `select`.
+    /// Returns the part of the table that can match `select`.
     pub const fn range(&self, select: EventSelect) -> Range<usize> {
         let (first, end) = self.0[(select.bits() & EventSelect::EVENT) as usize];
         first as usize..end as usize

@@ -8,7 +8,7 @@ use crate::logic::regs::{
     extra_register::ExtraRegister, //
 };
 
-/// A line of a model's table: an event, its register, and the register's valid bits.
+/// An entry of a model's table: an event, its register, and the register's valid bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtraRegisterEvent {
     code: u64,
@@ -29,8 +29,8 @@ impl ExtraRegisterEvent {
         }
     }
 
-    /// The event `code` (event code and unit mask) needs MSR_OFFCORE_RSP_0, of which `valid` are
-    /// the bits that exist.
+    /// Makes an entry for the event `code` (event code and unit mask), which needs
+    /// MSR_OFFCORE_RSP_0. `valid` are the existing bits of this register.
     pub const fn offcore_response_0(code: u64, valid: u64) -> Self {
         Self::new(code, ExtraRegister::OffcoreResponse0, valid)
     }
@@ -40,7 +40,8 @@ impl ExtraRegisterEvent {
         Self::new(code, ExtraRegister::OffcoreResponse1, valid)
     }
 
-    /// The event `code` needs MSR_PEBS_LD_LAT_THRESHOLD, 16 bits everywhere.
+    /// Makes an entry for the event `code`, which needs MSR_PEBS_LD_LAT_THRESHOLD. It has 16 bits
+    /// on all models.
     pub const fn load_latency(code: u64) -> Self {
         Self::new(code, ExtraRegister::LoadLatency, 0xffff)
     }
@@ -55,8 +56,8 @@ impl ExtraRegisterEvent {
         self.register
     }
 
-    /// Returns the bits of the register that may be set. `attr.config1` with another one is EINVAL
-    /// (`x86_pmu_extra_regs()`, `arch/x86/events/core.c`).
+    /// Returns the bits of the register that may be set. Other bits in `attr.config1` are refused
+    /// with EINVAL (`x86_pmu_extra_regs()`, `arch/x86/events/core.c`).
     pub const fn valid(&self) -> u64 {
         self.valid
     }
@@ -107,8 +108,8 @@ impl ExtraRegisters {
     /// The table of models without such events.
     pub const NONE: Self = Self(&[]);
 
-    /// Returns the table, if it has no event twice, and no more than one event code for each of two
-    /// interchangeable registers. A wrong one does not compile.
+    /// Returns the table, checked to have no event twice, and at most one event code for each of
+    /// two interchangeable registers. A wrong table does not compile.
     ///
     /// # Panics
     ///
@@ -131,13 +132,13 @@ impl ExtraRegisters {
         Self(table)
     }
 
-    /// Returns the line of the event `select`, if any. Event code and unit mask decide.
+    /// Returns the entry of the event `select`, if any. Only event code and unit mask are compared.
     pub fn find(&self, select: EventSelect) -> Option<&'static ExtraRegisterEvent> {
         self.0.iter().find(|entry| entry.code == select.code())
     }
 
     /// Returns the requirement of the event `select` with the given `attr.config1`, if any.
-    /// `exists` tells which registers the machine has.
+    /// `exists` returns whether the machine has a register.
     ///
     /// Mainline: `x86_pmu_extra_regs()`, `arch/x86/events/core.c`, and `intel_alt_er()`,
     /// `arch/x86/events/intel/core.c`.

@@ -51,7 +51,7 @@ impl HardwareId {
         Self::RefCpuCycles,
     ];
 
-    /// Returns the event with the given `attr.config`; `None` where there is no such id.
+    /// Returns the event with the given `attr.config`; `None` if there is no such id.
     pub fn from_config(config: u64) -> Option<Self> {
         let index = usize::try_from(config).ok()?;
         if index >= Self::ALL.len() {
@@ -77,7 +77,7 @@ impl HardwareId {
     }
 }
 
-/// A model's event selects of the generic hardware events; `None` where it has no such event.
+/// A model's event selects for the generic hardware events; `None` if it has no such event.
 #[derive(Clone, Copy, Debug)]
 pub struct HardwareEvents(pub(super) [Option<EventSelect>; HARDWARE_EVENTS]);
 
@@ -98,17 +98,17 @@ impl HardwareEvents {
         Some(EventSelect::event(0x00, 0x03)), // pseudo code: CPU_CLK_UNHALTED.REF_TSC
     ]);
 
-    /// No event at all.
+    /// No events.
     pub(super) const NONE: Self = Self([None; HARDWARE_EVENTS]);
 
-    /// Returns the same, with `select` for `id`.
+    /// Returns the events, with `select` for `id`.
     #[must_use]
     pub const fn with(mut self, id: HardwareId, select: EventSelect) -> Self {
         self.0[id as usize] = Some(select);
         self
     }
 
-    /// Returns the same, without an event for `id`.
+    /// Returns the events without one for `id`.
     #[must_use]
     pub const fn without(mut self, id: HardwareId) -> Self {
         self.0[id as usize] = None;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The events of loads and stores in sysfs, where PEBS exists: a file's name, and its text.
+//! The events of loads and stores, shown in sysfs if PEBS exists: the name of each file, and its
+//! text.
 //!
 //! Mainline: `nhm_mem_events_attrs`, `snb_mem_events_attrs`, `hsw_mem_events_attrs`,
 //! `icl_events_attrs`, `glc_events_attrs`, `arch/x86/events/intel/core.c`.
@@ -27,5 +28,5 @@ pub const GOLDEN_COVE: &[(&str, &str)] = &[
     (AUXILIARY, "event=0x03,umask=0x82"),
 ];
 
-/// The event that load latencies need in their group. It needs no PEBS.
+/// The event that load latency events need in their group. It needs no PEBS.
 pub const AUXILIARY: &str = "mem-loads-aux";

@@ -2,9 +2,9 @@
 
 //! The microarchitectures of both vendors, one constant each.
 //!
-//! A model holds what its processors have in common; the counters of the machine at hand come from
-//! CPUID, and [`Pmu`](super::pmu::Pmu) joins the two. [`Model::needs`] lists what the driver does
-//! not do yet and the model cannot do without; such a machine is refused.
+//! A model holds the properties that its processors share. The machine's counters are from CPUID,
+//! and [`Pmu`](super::pmu::Pmu) combines the two. [`Model::needs`] lists features that the model
+//! needs and the driver does not have yet: such a machine is refused.
 
 mod amd;
 pub mod cache_event;
@@ -89,7 +89,7 @@ pub use intel::skylake::{
 pub use intel::westmere::WESTMERE;
 pub use topdown_file::TopdownFile;
 
-/// Every model of Intel's with CPUID models of its own, by age.
+/// All of Intel's models that have CPUID models, by age.
 pub const INTEL_MODELS: &[&Model] = &[
     &CORE2,
     &NEHALEM,
@@ -110,16 +110,16 @@ pub const INTEL_MODELS: &[&Model] = &[
     &GOLDMONT_PLUS,
 ];
 
-/// Every model of AMD's.
+/// All of AMD's models.
 pub const AMD_MODELS: &[&Model] = &[&AMD_K8, &AMD_15H, &AMD_ZEN, &AMD_ZEN_2, &AMD_ZEN_4];
 
-/// Every model of either vendor.
+/// Returns all models of both vendors.
 pub fn models() -> impl Iterator<Item = &'static &'static Model> + Clone {
     INTEL_MODELS.iter().chain(AMD_MODELS)
 }
 
-/// Intel's CPUs, by family and model, that need a table of their own, which is missing here: those
-/// that mainline has a table for. The architectural one would be wrong for them.
+/// Intel's CPUs, by family and model, for which mainline has a table and this driver does not. The
+/// architectural model would be wrong for them.
 #[rustfmt::skip]
 pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
     (6, 0x0e), // Yonah

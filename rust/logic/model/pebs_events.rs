@@ -2,9 +2,10 @@
 
 //! The events that can be sampled precisely (PEBS), and their counters.
 //!
-//! With `precise_ip`, the processor itself writes the sample. Each model can do so for some events
-//! only, or not on every counter that counts them. Each has a table of these events, which
-//! [`Pmu::precise_constraint`](crate::logic::pmu::Pmu::precise_constraint) looks up.
+//! With `precise_ip`, the processor itself writes the sample. Each model supports this only for
+//! some events, or not on every counter that counts them. Each model has a table of these events,
+//! in which [`Pmu::precise_constraint`](crate::logic::pmu::Pmu::precise_constraint) looks up an
+//! event.
 //!
 //! Mainline: `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c`, and the tables before it.
 
@@ -14,29 +15,29 @@ use crate::logic::regs::{
     event_select::EventSelect, //
 };
 
-/// Contents of the data source field of an event's PEBS record.
+/// The format of the data source field in an event's PEBS record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PebsData {
     /// Nothing.
     None,
-    /// Where a load's data came from and how long it took; up to Ice Lake on counter 3 or any.
+    /// The origin of a load's data, and its latency; up to Ice Lake on counter 3 or on any counter.
     LoadLatency,
-    /// The same of a store (Golden Cove).
+    /// The target of a store's data, and its latency (Golden Cove).
     StoreLatency,
-    /// Where a store's data went (Sandy Bridge, Ivy Bridge).
+    /// The target of a store's data (Sandy Bridge, Ivy Bridge).
     Store,
     /// Address and data source of a load (Haswell and later).
     Load,
-    /// Address of a store (Haswell and later): whether it hit the first level cache.
+    /// Address of a store, and whether it hit the first level cache (Haswell and later).
     StoreAddress,
     /// An address, of a load or a store (Haswell and Broadwell: UOPS_RETIRED.ALL).
     Address,
 }
 
-/// One line of a model's table: these events can be precise, on these counters.
+/// An entry of a model's table: events that can be precise, and their counters.
 ///
-/// Edge, inversion, counter mask, any-thread and the in_tx filters have to be as in the line's
-/// code, in which they are 0 mostly.
+/// Edge, inversion, counter mask, any-thread and the in_tx filters have to be as in the entry's
+/// code, in which they are mostly 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PebsEvent {
     constraint: EventConstraint,
@@ -44,8 +45,8 @@ pub struct PebsEvent {
 }
 
 impl PebsEvent {
-    /// What of an event select, besides the code, has to be as in the line (`X86_ALL_EVENT_FLAGS`,
-    /// `arch/x86/include/asm/perf_event.h`).
+    /// The bits of an event select, besides the code, that have to match the entry
+    /// (`X86_ALL_EVENT_FLAGS`, `arch/x86/include/asm/perf_event.h`).
     const FLAGS: u64 = EventSelect::EDGE
         | EventSelect::INV
         | EventSelect::CMASK
@@ -61,49 +62,49 @@ impl PebsEvent {
         }
     }
 
-    /// Exactly this event: event code, unit mask, flags.
+    /// Matches exactly this event: event code, unit mask, flags.
     pub const fn exact(code: u64, counters: u64) -> Self {
         Self::new(code, code, EventSelect::CODE | Self::FLAGS, counters)
     }
 
-    /// Every event with this event code.
+    /// Matches every event with this event code.
     pub const fn event(code: u8, counters: u64) -> Self {
         let code = code as u64;
         Self::new(code, code, EventSelect::EVENT | Self::FLAGS, counters)
     }
 
-    /// Every event with an event code from `first` to `last`, both included.
+    /// Matches every event with an event code from `first` to `last`, both included.
     pub const fn events(first: u8, last: u8, counters: u64) -> Self {
         assert!(first < last, "an empty range");
         let mask = EventSelect::EVENT | Self::FLAGS;
         Self::new(first as u64, last as u64, mask, counters)
     }
 
-    /// Every event with this event code, with whatever flags.
+    /// Matches every event with this event code, with any flags.
     pub const fn event_with_any_flags(code: u8, counters: u64) -> Self {
         let code = code as u64;
         Self::new(code, code, EventSelect::EVENT, counters)
     }
 
-    /// Every event without flags. An event that cannot be precise counts nothing, or is sampled
-    /// with the skid of an ordinary interrupt.
+    /// Matches every event without flags. If such an event cannot be precise, it counts nothing, or
+    /// samples with the skid of an ordinary interrupt.
     pub const fn any(counters: u64) -> Self {
         Self::new(0, 0, Self::FLAGS, counters)
     }
 
-    /// Returns the records of the line's events have `data`.
+    /// Sets the format of the records' data source field.
     #[must_use]
     pub const fn with(mut self, data: PebsData) -> Self {
         self.data = data;
         self
     }
 
-    /// Returns the contents of the records' data source field.
+    /// Returns the format of the records' data source field.
     pub const fn data(&self) -> PebsData {
         self.data
     }
 
-    /// Returns the line's constraint.
+    /// Returns the entry's constraint.
     pub const fn constraint(&self) -> &EventConstraint {
         &self.constraint
     }
@@ -117,7 +118,7 @@ pub struct PebsEvents {
 }
 
 impl PebsEvents {
-    /// For models without any.
+    /// For models without precise events.
     pub const NONE: Self = Self {
         lines: &[],
         and_others: false,
@@ -130,13 +131,13 @@ impl PebsEvents {
         and_others: true,
     };
 
-    /// Returns the table, if it is right for a model that can have `counters`: every line has
-    /// counters, none that the model has not, and is shadowed by no earlier one. A wrong one does
-    /// not compile.
+    /// Returns the table, checked for a model that can have `counters`: every entry has counters,
+    /// all of them among the model's, and is not shadowed by an earlier one. A wrong table does not
+    /// compile.
     ///
     /// # Panics
     ///
-    /// When the table is wrong; so call it in a constant.
+    /// If the table is wrong; so call it in a constant.
     pub const fn checked(counters: CounterMask, lines: &'static [PebsEvent]) -> Self {
         let mut i = 0;
         while i < lines.len() {
@@ -161,14 +162,14 @@ impl PebsEvents {
         }
     }
 
-    /// Returns the same, and every event that is not in it, on the counters that count it.
+    /// Adds all events that are not in the table, on the counters that count them.
     #[must_use]
     pub const fn and_others(mut self) -> Self {
         self.and_others = true;
         self
     }
 
-    /// Returns the first line that matches `select`.
+    /// Returns the first entry that matches `select`.
     pub fn find(&self, select: EventSelect) -> Option<&'static PebsEvent> {
         self.lines
             .iter()
@@ -180,24 +181,25 @@ impl PebsEvents {
         self.and_others
     }
 
-    /// Returns the lines.
+    /// Returns the entries.
     pub const fn lines(&self) -> &'static [PebsEvent] {
         self.lines
     }
 }
 
-/// The counters of events with a `precise_ip` of 3, whose samples fall evenly on instructions.
+/// The counters of events with a `precise_ip` of 3, whose samples are evenly distributed over
+/// instructions.
 ///
-/// Mainline: `icl_get_event_constraints()` and what follows, `glc_get_event_constraints()`,
+/// Mainline: `icl_get_event_constraints()`, `glc_get_event_constraints()`,
 /// `glp_get_event_constraints()`, `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreciseDistribution {
-    /// No counter of its own.
+    /// No special counter.
     AsOtherPrecise,
-    /// Instructions on fixed counter 0; other events as with less precision.
+    /// Instructions on fixed counter 0; other events as with lower precision.
     InstructionsOnFixed0,
-    /// Instructions on fixed counter 0, everything else on counter 0.
+    /// Instructions on fixed counter 0, all other events on counter 0.
     Fixed0AndCounter0,
-    /// Everything on counter 0.
+    /// All events on counter 0.
     Counter0,
 }

@@ -2,10 +2,10 @@
 
 //! The topdown method's events in sysfs.
 //!
-//! User space finds them by name in the PMU's `events/` directory, and multiplies a count by the
-//! content of its `.scale` file.
+//! User space finds them by name in the PMU's `events/` directory, and multiplies their counts by
+//! the content of the `.scale` file.
 
-/// A file of a topdown event in sysfs' `events/`.
+/// A file of a topdown event in `events/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopdownFile {
     /// The name of the file.
@@ -20,8 +20,8 @@ impl TopdownFile {
         Self::by_threads(name, text, text)
     }
 
-    /// Describes a file with one text for cores with one thread and another for cores with more: an
-    /// event that counts for any thread counts the core's slots once per thread.
+    /// Describes a file with different texts for cores with one thread and with more threads: with
+    /// any-thread counting, an event counts the core's slots once per thread.
     ///
     /// As in mainline (`events_ht_sysfs_show()`, `arch/x86/events/core.c`), the texts do not end in
     /// a newline.

@@ -2,8 +2,8 @@
 
 //! Family 15h, Bulldozer to Excavator: CPUID family 0x15.
 //!
-//! Six counters, and a unit's events are on three of them or on all. The counters of 0x02e overlap
-//! with others': mainline's scheduler refuses sets with it that fit.
+//! Six counters. The events of a unit can use three of them, or all. The counters of event 0x02e
+//! overlap with those of other events: mainline's scheduler refuses sets with this event that fit.
 //!
 //! Mainline: `amd_get_event_constraints_f15h()`, `arch/x86/events/amd/core.c`.
 //! BKDG for family 15h, section 3.24.
@@ -64,7 +64,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::amd_event(0x1d8, 0x3f), // EX
     EventConstraint::amd_units(0x60, 0x90, 0x07),
     EventConstraint::amd_units(0xd0, 0xd0, 0x07),
-    // Other events are the northbridge's, whose counters are another PMU.
+    // Other events belong to the northbridge, whose counters are another PMU.
     EventConstraint::every_event(0).uncountable(),
 ]);
 

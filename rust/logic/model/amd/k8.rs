@@ -2,7 +2,7 @@
 
 //! K8 to family 14h, and family 16h: CPUID families 0x0F to 0x12, 0x14 and 0x16.
 //!
-//! Four counters, each for every event, but for the northbridge's.
+//! Four counters, each for every event except the northbridge's.
 //!
 //! Mainline: `amd_hw_cache_event_ids`, `amd_hw_cache_event_ids_f17h`, `amd_perfmon_event_map`,
 //! `amd_get_event_constraints()`, `arch/x86/events/amd/core.c`.

@@ -31,7 +31,7 @@ use crate::logic::{
     },
 };
 
-/// The fields that the families have in common: no feature of Intel's.
+/// The values that all families share: none has Intel's features.
 const COMMON: Model = Model {
     pmu_name: "AMD",
     name: "",

@@ -2,11 +2,11 @@
 
 //! Zen to Zen 5, and Hygon's: CPUID families 0x17 to 0x1A.
 //!
-//! Every counter counts every event. Events that can count by more than 15 a cycle take a counter
-//! with an even number and the one behind it, on which the event 0xFFF (Merge) is put.
+//! Every counter counts every event. An event that can count more than 15 occurrences a cycle takes
+//! a counter with an even number and the next one, which is programmed with event 0xFFF (Merge).
 //!
-//! Mainline: `arch/x86/events/amd/core.c`; the generations as `bsp_init_amd()`,
-//! `arch/x86/kernel/cpu/amd.c` tells them apart.
+//! Mainline: `arch/x86/events/amd/core.c`; the generations as in `bsp_init_amd()`,
+//! `arch/x86/kernel/cpu/amd.c`.
 
 use super::COMMON;
 use crate::logic::{
@@ -45,7 +45,7 @@ use crate::logic::{
     },
 };
 
-/// As many counters as CPUID can name. Up to Zen 3 there are six.
+/// The maximum number of counters in CPUID. Up to Zen 3 there are six.
 const COUNTERS: CounterMask = CounterMask::first_gp(16);
 
 #[rustfmt::skip]
@@ -53,11 +53,11 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::amd_event(0x003, 0x5555).pair(), // Retired SSE/AVX FLOPs
 ]);
 
-/// What the second counter of a pair is programmed with (`AMD_MERGE_EVENT`).
+/// The event of the second counter of a pair (`AMD_MERGE_EVENT`).
 pub const MERGE: EventSelect = EventSelect::amd_event(0xfff, 0);
 
-/// The start value of that counter, which holds the bits of the first one's value from 48 on: all
-/// set, as the first counter starts below 0.
+/// The start value of the second counter, which holds bits 48 and above of the pair's value: all
+/// set, because the pair starts below 0.
 pub const MERGE_VALUE: u64 = 0xffff;
 
 /// The generic hardware events of Zen.
@@ -74,7 +74,7 @@ const HARDWARE_EVENTS: HardwareEvents = HardwareEvents([
     None,                                 // reference cycles
 ]);
 
-/// Of Zen 2 and Zen 3.
+/// The generic hardware events of Zen 2 and Zen 3.
 const ZEN_2_HARDWARE_EVENTS: HardwareEvents = HARDWARE_EVENTS
     // DeDisUopQueueEmpty
     .with(
@@ -83,7 +83,7 @@ const ZEN_2_HARDWARE_EVENTS: HardwareEvents = HARDWARE_EVENTS
     )
     .without(HardwareId::StalledCyclesBackend);
 
-/// Of Zen 4 and later.
+/// The generic hardware events of Zen 4 and later.
 const ZEN_4_HARDWARE_EVENTS: HardwareEvents = ZEN_2_HARDWARE_EVENTS
     // LsNotHaltedP0Cyc
     .with(

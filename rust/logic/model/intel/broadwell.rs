@@ -59,7 +59,7 @@ use crate::logic::{
     },
 };
 
-/// Four general-purpose counters a thread, eight where a core has one thread.
+/// Four general-purpose counters a thread, eight if a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
 
 #[rustfmt::skip]
@@ -71,7 +71,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask_bit(0x08a3, 0x4), // CYCLE_ACTIVITY.*_L1D_MISS
     EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
     EventConstraint::event_and_umask(0x01cd, 0x8), // MEM_TRANS_RETIRED.LOAD_LATENCY
-    // Counters 0 to 3 only where a core has one thread.
+    // With one thread a core, only counters 0 to 3.
     EventConstraint::event_and_cmask(0x0180_010e, 0xf), // UOPS_ISSUED.STALL_CYCLES
     EventConstraint::event_and_umask(0x023c, 0xf), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
     EventConstraint::event_and_umask(0x0279, 0xf), // IDQ.EMPTY
@@ -130,7 +130,7 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
 ]);
 
-/// The generic cache events: those of Haswell, but for these.
+/// The generic cache events: Haswell's, except these.
 #[rustfmt::skip]
 const CACHE_EVENTS: CacheEvents = haswell::CACHE_EVENTS.with(&[
     // OFFCORE_RESPONSE: DEMAND_READ | L3_MISS | SNOOP_DRAM
@@ -160,7 +160,7 @@ pub const BROADWELL: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
-    // Seen on real machines; BDE70 is probably the erratum.
+    // Observed on real machines; probably erratum BDE70.
     need_kernel_mode: CounterMask::from_bits(0xf0),
     clearing_events: &[],
     acknowledge: Acknowledge::Late,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Intel cores without a table: architectural performance monitoring, as CPUID describes it.
+//! Intel cores without a table: architectural performance monitoring as described by CPUID.
 //!
 //! Mainline: `intel_gen_event_constraints`, `intel_v5_gen_event_constraints`, `intel_pmu_init()`,
 //! `arch/x86/events/intel/core.c`.
@@ -33,7 +33,7 @@ use crate::logic::{
     },
 };
 
-/// As many general-purpose counters as there can be.
+/// The maximum number of general-purpose counters.
 const GP: CounterMask = CounterMask::first_gp(MAX_GP);
 
 #[rustfmt::skip]
@@ -92,7 +92,7 @@ pub const GENERIC: Model = Model {
     period_rule: PeriodRule::NONE,
 };
 
-/// The same from version 5 on, with up to 16 fixed counters.
+/// Architectural performance monitoring from version 5 on, with up to 16 fixed counters.
 pub const GENERIC_V5: Model = Model {
     pmu_name: "generic_arch_v5+",
     event_constraints: V5_EVENT_CONSTRAINTS,

@@ -85,7 +85,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::metric(0x8500, 5), // pseudo code: branch mispredictions
     EventConstraint::metric(0x8600, 6), // pseudo code: fetch latency
     EventConstraint::metric(0x8700, 7), // pseudo code: memory bound
-    // Event codes below 0x90 are for counters 0 to 3, but for these two.
+    // Event codes below 0x90 use counters 0 to 3, except these two.
     EventConstraint::event(0x2e, 0xff), // LONGEST_LAT_CACHE.*
     EventConstraint::event(0x3c, 0xff), // CPU_CLK_UNHALTED.*
     EventConstraint::events(0x01, 0x8f, 0xf),
@@ -101,7 +101,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask(0x02cd, 0x1), // MEM_TRANS_RETIRED.STORE_SAMPLE
     EventConstraint::event(0xce, 0x1), // AMX_OPS_RETIRED.*
     EventConstraint::events(0xd0, 0xdf, 0xf), // MEM_INST_RETIRED.* and other memory events
-    // The rest of the event codes from 0x90 on are for every counter.
+    // The other event codes from 0x90 on use every counter.
     EventConstraint::events(0x90, 0xfe, 0xff),
 ]);
 

@@ -104,7 +104,7 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
 ]);
 
-/// The same of Goldmont Plus.
+/// The generic cache events of Goldmont Plus.
 #[rustfmt::skip]
 const PLUS_CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(L1d, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
@@ -140,7 +140,7 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
     TopdownFile::new("topdown-slots-retired", "event=0xc2\n"), // UOPS_RETIRED.ANY
 ];
 
-/// The topdown method's events, in slots of four a cycle, of Goldmont Plus.
+/// The topdown method's events of Goldmont Plus, in slots of four a cycle.
 #[rustfmt::skip]
 const PLUS_TOPDOWN_FILES: &[TopdownFile] = &[
     TopdownFile::new("topdown-total-slots", "event=0x3c\n"), // CPU_CLK_UNHALTED.CORE_P

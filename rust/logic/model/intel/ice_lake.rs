@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Ice Lake and its kin: CPUID family 6, models 0x7D, 0x7E (Ice Lake client), 0x8C, 0x8D (Tiger
-//! Lake), 0xA7 (Rocket Lake), 0x6A, 0x6C (Ice Lake server).
+//! Ice Lake and related cores: CPUID family 6, models 0x7D, 0x7E (Ice Lake client), 0x8C, 0x8D
+//! (Tiger Lake), 0xA7 (Rocket Lake), 0x6A, 0x6C (Ice Lake server).
 //!
 //! Mainline: `intel_icl_event_constraints`, `intel_icl_extra_regs`, `intel_pmu_init()`,
 //! `arch/x86/events/intel/core.c`.
@@ -119,13 +119,13 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::frontend(0x01c6, 0x7f_ff17), // FRONTEND_RETIRED.*
 ]);
 
-/// The generic cache events: those of Skylake, but for these. On client cores.
+/// The generic cache events of client cores: Skylake's, except these.
 #[rustfmt::skip]
 const CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
     CacheEvent::impossible(Itlb, Read, Access),
 ]);
 
-/// The same on servers, whose offcore response bits differ.
+/// The generic cache events of servers, whose offcore response bits differ.
 #[rustfmt::skip]
 const SERVER_CACHE_EVENTS: CacheEvents = skylake::CACHE_EVENTS.with(&[
     // OCR.DEMAND_DATA_RD.ANY_RESPONSE

@@ -166,8 +166,9 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(Node, Prefetch, Miss, 0x01b7).offcore(0x2030),
 ]);
 
-/// The events that clear the monitoring hardware. By the errata three that count nothing are
-/// enough; in practice, says mainline, each counter needs one, and some of them count.
+/// The events that clear the monitoring hardware. According to the errata, three events that count
+/// nothing are enough. According to mainline, in practice each counter needs an event, and some of
+/// these do count.
 #[rustfmt::skip]
 pub(in crate::logic::model) const CLEARING_EVENTS: &[u64] = &[
     0x43_00b5,

@@ -62,7 +62,7 @@ use crate::logic::{
     },
 };
 
-/// Four general-purpose counters a thread, eight where a core has one thread.
+/// Four general-purpose counters a thread, eight if a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
 
 #[rustfmt::skip]
@@ -78,7 +78,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event(0x48, 0x4), // L1D_PEND_MISS.*
     EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
     EventConstraint::event(0xcd, 0x8), // MEM_TRANS_RETIRED.*
-    // Counters 0 to 3 only where a core has one thread.
+    // With one thread a core, only counters 0 to 3.
     EventConstraint::event_and_cmask(0x0180_010e, 0xf), // UOPS_ISSUED.STALL_CYCLES
     EventConstraint::event_and_umask(0x023c, 0xf), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
     EventConstraint::event_and_umask(0x0279, 0xf), // IDQ.EMPTY
@@ -91,7 +91,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask(0x04c5, 0xf), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
     EventConstraint::event_and_umask(0x1eca, 0xf), // FP_ASSIST.ANY
     EventConstraint::event(0xd4, 0xf), // MEM_LOAD_UOPS_MISC_RETIRED.*
-    // The same, and erratum BJ122 where a core has two threads.
+    // The same, and erratum BJ122 with two threads a core.
     EventConstraint::corrupting_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
     EventConstraint::corrupting_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
     EventConstraint::corrupting_event(0xd2, 0xf), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*
@@ -134,7 +134,7 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
 ]);
 
-/// The same on servers, with remote memory.
+/// The extra registers that events need on servers, with remote memory.
 #[rustfmt::skip]
 const SERVER_EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::offcore_response_0(0x01b7, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Skylake and its kin, client and server: CPUID family 6, models 0x4E, 0x55, 0x5E (Skylake,
+//! Skylake and related cores, client and server: CPUID family 6, models 0x4E, 0x55, 0x5E (Skylake,
 //! Cascade Lake, Cooper Lake), 0x8E, 0x9E (Kaby Lake, Coffee Lake), 0xA5, 0xA6 (Comet Lake).
 //!
 //! Mainline: `intel_skl_event_constraints`, `intel_pmu_init()`, `arch/x86/events/intel/core.c`.
@@ -61,7 +61,7 @@ use crate::logic::{
     },
 };
 
-/// Four general-purpose counters a thread, eight where a core has one thread.
+/// Four general-purpose counters a thread, eight if a core has one thread.
 const COUNTERS: CounterMask = CounterMask::first_gp(8).union(CounterMask::first_fixed(3));
 
 #[rustfmt::skip]
@@ -71,7 +71,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
     EventConstraint::event_and_cmask(0x0a80_01c0, 0xd), // INST_RETIRED.TOTAL_CYCLES_PS
     EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
-    // Counters 0 to 3 only where a core has one thread.
+    // With one thread a core, only counters 0 to 3.
     EventConstraint::event_and_umask(0x14a3, 0xf), // CYCLE_ACTIVITY.STALLS_MEM_ANY
     EventConstraint::event_and_umask(0x01b7, 0xf), // OFFCORE_RESPONSE_0
     EventConstraint::event_and_umask(0x01bb, 0xf), // OFFCORE_RESPONSE_1

@@ -112,7 +112,7 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x100b), // MEM_INST_RETIRED.LATENCY_ABOVE_THRESHOLD
 ]);
 
-/// The generic cache events: those of Nehalem, but for these.
+/// The generic cache events: Nehalem's, except these.
 #[rustfmt::skip]
 const CACHE_EVENTS: CacheEvents = nehalem::CACHE_EVENTS.with(&[
     CacheEvent::new(Dtlb, Read, Access, 0x010b), // MEM_INST_RETIRED.LOADS
