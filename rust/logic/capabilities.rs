@@ -2,9 +2,9 @@
 
 //! The PMU as CPUID and IA32_PERF_CAPABILITIES describe it.
 //!
-//! This is the driver's one decoder. It executes no instruction: the driver fills in a [`Cpuid`].
-//! Intel's PMUs have leaf 0xA. AMD's have no leaf before PerfMonV2: the family and a feature bit
-//! tell how many counters there are.
+//! This is the driver's only decoder. It executes no instruction: the driver fills in a [`Cpuid`].
+//! Intel's PMUs have leaf 0xA. AMD's have no leaf before PerfMonV2: the number of counters follows
+//! from the family and a feature bit.
 
 mod builder;
 mod pebs_format;
@@ -34,7 +34,7 @@ pub struct Leaf {
     pub edx: u32,
 }
 
-/// The CPUID leaves that are decoded. A leaf above the highest one of its range stays 0.
+/// The CPUID leaves that are decoded. Leaves above the highest one of their range stay 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpuid {
     /// Leaf 0x0: highest basic leaf, vendor.
@@ -55,16 +55,16 @@ pub struct Cpuid {
     pub leaf_8000_0022: Leaf,
 }
 
-/// How counters are switched on and off, and how they report overflows.
+/// The registers by which counters are enabled and report overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interface {
     /// Intel's architectural performance monitoring: GLOBAL_CTRL and GLOBAL_STATUS from version 2
     /// on.
     ArchPerfmon,
-    /// AMD's four counters of old: an enable bit in each event select, and no status.
+    /// AMD's four legacy counters: an enable bit in each event select, and no status.
     AmdLegacy,
     /// AMD's core performance counter extensions (PerfCtrExtCore): the same with six counters at
-    /// addresses of their own.
+    /// other addresses.
     AmdCore,
     /// AMD's PerfMonV2: the same counters with PerfCntrGlobalCtl and PerfCntrGlobalStatus.
     AmdV2,
@@ -95,7 +95,7 @@ impl Cpuid {
         [b0, b1, b2, b3, d0, d1, d2, d3, c0, c1, c2, c3]
     }
 
-    /// Display family (SDM vol. 2A, CPUID).
+    /// Returns the display family (SDM vol. 2A, CPUID).
     pub const fn family(&self) -> u16 {
         let base = ((self.leaf_1.eax >> 8) & 0xf) as u16;
         if base == 0xf {
@@ -105,7 +105,7 @@ impl Cpuid {
         }
     }
 
-    /// Display model (SDM vol. 2A, CPUID).
+    /// Returns the display model (SDM vol. 2A, CPUID).
     pub const fn model(&self) -> u8 {
         let base = ((self.leaf_1.eax >> 4) & 0xf) as u8;
         match self.family() {
@@ -114,12 +114,12 @@ impl Cpuid {
         }
     }
 
-    /// Returns whether IA32_PERF_CAPABILITIES exists (PDCM). Reading it without is a #GP.
+    /// Returns whether IA32_PERF_CAPABILITIES exists (PDCM). Otherwise reading it raises #GP.
     pub const fn has_perf_capabilities(&self) -> bool {
         bit(self.leaf_1.ecx, 15)
     }
 
-    /// Returns whether the processor writes records of 64 bits to a debug store (DS, DTES64).
+    /// Returns whether the processor writes 64-bit records to a debug store (DS, DTES64).
     const fn has_debug_store(&self) -> bool {
         bit(self.leaf_1.edx, 21) && bit(self.leaf_1.ecx, 2)
     }
@@ -129,22 +129,22 @@ impl Cpuid {
         bit(self.leaf_1.ecx, 31)
     }
 
-    /// Returns whether the CPU mixes cores of different kinds.
+    /// Returns whether the processor has different kinds of cores.
     pub const fn is_hybrid(&self) -> bool {
         bit(self.leaf_7.edx, 15)
     }
 
-    /// Returns whether TSX exists, RTM or HLE, and so the in_tx filters.
+    /// Returns whether TSX (RTM or HLE) exists, and so the in_tx filters.
     pub const fn has_tsx(&self) -> bool {
         self.has_rtm() || bit(self.leaf_7.ebx, 4)
     }
 
-    /// Returns whether RTM exists; sysfs shows the in_tx formats then.
+    /// Returns whether RTM exists. If so, sysfs shows the in_tx formats.
     pub const fn has_rtm(&self) -> bool {
         bit(self.leaf_7.ebx, 11)
     }
 
-    /// Overrides CPUID as to which kinds of TSX transactions exist.
+    /// Overrides the kinds of TSX transactions in CPUID.
     pub fn set_tsx(&mut self, rtm: bool, hle: bool) {
         self.leaf_7.ebx &= !((1 << 11) | (1 << 4));
         self.leaf_7.ebx |= (u32::from(rtm) << 11) | (u32::from(hle) << 4);
@@ -155,7 +155,7 @@ impl Cpuid {
         bit(self.leaf_7.edx, 19)
     }
 
-    /// Overrides CPUID as to whether architectural LBRs exist.
+    /// Overrides whether architectural LBRs exist.
     pub fn set_arch_lbr(&mut self, exist: bool) {
         self.leaf_7.edx &= !(1 << 19);
         self.leaf_7.edx |= u32::from(exist) << 19;
@@ -171,7 +171,7 @@ impl Cpuid {
         bit(self.leaf_8000_0022.eax, 0)
     }
 
-    /// Overrides CPUID as to which of AMD's extensions exist.
+    /// Overrides which of AMD's extensions exist.
     pub fn set_amd(&mut self, core: bool, v2: bool) {
         self.leaf_8000_0001.ecx &= !(1 << 23);
         self.leaf_8000_0001.ecx |= u32::from(core) << 23;
@@ -193,7 +193,7 @@ impl Cpuid {
         })
     }
 
-    /// Overrides CPUID as to whether AMD's branch records exist, and whether a PMI can freeze them.
+    /// Overrides whether AMD's branch records exist, and whether a PMI can freeze them.
     pub fn set_amd_lbr(&mut self, exist: bool, freeze: bool) {
         self.leaf_8000_0022.eax &= !0b110;
         self.leaf_8000_0022.eax |= (u32::from(exist) << 1) | (u32::from(freeze) << 2);
@@ -233,15 +233,15 @@ pub struct ArchLbr {
 }
 
 impl ArchLbr {
-    /// Takes over the registers of the leaf.
+    /// Makes the value from the registers of the leaf.
     pub const fn from_leaf(eax: u32, ebx: u32, ecx: u32) -> Self {
         Self { eax, ebx, ecx }
     }
 
-    /// Returns the largest number of branches that can be recorded, 8 to 32; 0 if it is none of
+    /// Returns the maximum number of branches that can be recorded, 8 to 32; 0 if CPUID has none of
     /// these.
     pub const fn depth(self) -> u8 {
-        // Bit n says that 8 * (n + 1) is possible.
+        // Bit n is set if 8 * (n + 1) is possible.
         let possible = self.eax & 0xf;
         // CAST: at most 32.
         (8 * (u32::BITS - possible.leading_zeros())) as u8
@@ -252,12 +252,12 @@ impl ArchLbr {
         bit(self.eax, 30)
     }
 
-    /// Returns whether branches can be left out by privilege level.
+    /// Returns whether branches can be filtered by privilege level.
     pub const fn levels(self) -> bool {
         bit(self.ebx, 0)
     }
 
-    /// Returns whether branches can be left out by kind.
+    /// Returns whether branches can be filtered by kind.
     pub const fn filters(self) -> bool {
         bit(self.ebx, 1)
     }
@@ -267,17 +267,17 @@ impl ArchLbr {
         bit(self.ebx, 2)
     }
 
-    /// Returns whether records tell mispredictions.
+    /// Returns whether records have mispredictions.
     pub const fn mispredictions(self) -> bool {
         bit(self.ecx, 0)
     }
 
-    /// Returns whether records tell cycles.
+    /// Returns whether records have cycles.
     pub const fn cycles(self) -> bool {
         bit(self.ecx, 1)
     }
 
-    /// Returns whether records tell types of branches.
+    /// Returns whether records have the types of branches.
     pub const fn types(self) -> bool {
         bit(self.ecx, 2)
     }
@@ -290,7 +290,7 @@ pub struct AmdLbr {
     pub depth: u8,
     /// Set if a PMI can stop the recording.
     pub freezes: bool,
-    /// The number of bits of a virtual address that count.
+    /// The number of significant bits of a virtual address.
     pub virtual_bits: u8,
 }
 
@@ -307,31 +307,31 @@ const AMD_WIDTH: u8 = 48;
 /// The PMU that one CPU has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// How the counters are driven.
+    /// The registers by which counters are enabled and report overflows.
     pub interface: Interface,
     /// Version of architectural performance monitoring; 0 for AMD's PMUs.
     pub version: u8,
-    /// The counters that can be used, both kinds.
+    /// The usable counters of both kinds.
     pub counters: CounterMask,
-    /// General-purpose counters that CPUID counts beyond [`ADDRESSABLE_GP`].
+    /// The number of general-purpose counters in CPUID beyond [`ADDRESSABLE_GP`].
     pub unused_gp: u8,
     /// Width of the counters.
     pub width: CounterWidth,
-    /// Set if general-purpose counters take full-width values, through IA32_A_PMCn. Without,
-    /// a write carries 32 bits and is sign-extended.
+    /// Set if general-purpose counters can be written in their full width, through IA32_A_PMCn.
+    /// Otherwise a write has 32 bits and is sign-extended.
     pub full_width_write: bool,
-    /// Set if PERF_METRICS exists, which the topdown metrics are read from.
+    /// Set if PERF_METRICS exists, from which the topdown metrics are read.
     pub perf_metrics: bool,
-    /// The topdown metrics that can be used. [`Pmu::probe`](super::pmu::Pmu::probe) sets them,
-    /// since their number is the model's.
+    /// The usable topdown metrics. [`Pmu::probe`](super::pmu::Pmu::probe) sets them, since their
+    /// number depends on the model.
     pub metrics: CounterMask,
-    /// The architectural events that are not there.
+    /// The architectural events that are absent.
     pub absent_events: AbsentEvents,
-    /// Set if any-thread counting exists; sysfs shows the format then.
+    /// Set if any-thread counting exists. If so, sysfs shows the format.
     pub any_thread: bool,
     /// Set if TSX exists, RTM or HLE.
     pub tsx: bool,
-    /// Set if RTM exists; sysfs shows the in_tx formats then.
+    /// Set if RTM exists. If so, sysfs shows the in_tx formats.
     pub rtm: bool,
     /// Set if TSX transactions corrupt general-purpose counter 3.
     pub tsx_uses_counter_3: bool,
@@ -339,14 +339,14 @@ pub struct Capabilities {
     pub lbr_format: u8,
     /// The architectural LBRs, if they exist.
     pub arch_lbr: Option<ArchLbr>,
-    /// The layout of PEBS records, if the processor writes any that is known.
+    /// The layout of PEBS records, if the processor writes records with a known layout.
     pub pebs_format: Option<PebsFormat>,
-    /// Set if a PEBS record has the address of the instruction after the one that it is for, where
-    /// it does not have that of the one itself: IA32_PERF_CAPABILITIES.PEBS_TRAP.
+    /// Set if the address in a PEBS record is the next instruction's, in formats without the
+    /// address of the instruction itself: IA32_PERF_CAPABILITIES.PEBS_TRAP.
     pub pebs_trap: bool,
-    /// Set if a PEBS record tells the cycles to the instruction's retirement: PEBS_TIMING_INFO.
+    /// Set if a PEBS record has the cycles to the instruction's retirement: PEBS_TIMING_INFO.
     pub pebs_timing: bool,
-    /// AMD's branch records, if they exist. Only with PerfMonV2, as mainline has it
+    /// AMD's branch records, if they exist. Only with PerfMonV2, as in mainline
     /// (`amd_pmu_lbr_init()`, `arch/x86/events/amd/lbr.c`).
     pub amd_lbr: Option<AmdLbr>,
 }
@@ -354,15 +354,16 @@ pub struct Capabilities {
 impl Capabilities {
     /// Decodes CPUID and, if it exists, IA32_PERF_CAPABILITIES.
     ///
-    /// `None` where CPUID describes no usable PMU: no version, too few architectural events, no
-    /// counter, an impossible counter width.
+    /// Returns `None` if CPUID describes no usable PMU: no version, too few architectural events,
+    /// no counter, an impossible counter width.
     ///
-    /// General-purpose counters: no more than [`ADDRESSABLE_GP`].
+    /// General-purpose counters: at most [`ADDRESSABLE_GP`].
     ///
-    /// Fixed counters: up to version 4, CPUID says how many there are, and on bare metal there are
-    /// three whatever it says (mainline: `intel_pmu_init()`, `arch/x86/events/intel/core.c`). From
-    /// version 5 on there is a mask as well, and a counter exists if either says so (SDM volume 2A,
-    /// CPUID, leaf 0AH, ECX; mainline takes the mask alone).
+    /// Fixed counters: up to version 4, CPUID has their number, and on bare metal there are at
+    /// least three, whatever the number is (mainline: `intel_pmu_init()`,
+    /// `arch/x86/events/intel/core.c`). From version 5 on there is also a mask, and a counter
+    /// exists if the number or the mask includes it (SDM volume 2A, CPUID, leaf 0AH, ECX; mainline
+    /// only uses the mask).
     ///
     /// # Examples
     ///
@@ -393,7 +394,7 @@ impl Capabilities {
             return None;
         }
         let width = match CounterWidth::new(byte(leaf.eax, 16)) {
-            // A write to a counter carries 32 bits at least.
+            // A write to a counter has at least 32 bits.
             Some(width) if width.bits() >= 32 => width,
             _ => return None,
         };
@@ -447,10 +448,10 @@ impl Capabilities {
         })
     }
 
-    /// Decodes CPUID of an AMD processor. [`None`] if PerfMonV2 has no counter.
+    /// Decodes CPUID of an AMD processor. Returns [`None`] if PerfMonV2 has no counter.
     ///
-    /// Without PerfMonV2, CPUID does not say whether there is a PMU: hypervisors without one have
-    /// registers that fault, or hold no values.
+    /// Without PerfMonV2, CPUID does not show whether there is a PMU: on hypervisors without one,
+    /// the registers fault, or do not keep their values.
     ///
     /// Source: APM volume 3, appendix E, CPUID Fn8000_0001_ECX bit 23 and Fn8000_0022. Mainline:
     /// `amd_core_pmu_init()`, `arch/x86/events/amd/core.c`.
@@ -510,30 +511,30 @@ impl Capabilities {
         })
     }
 
-    /// Number of general-purpose counters.
+    /// Returns the number of general-purpose counters.
     pub const fn gp(&self) -> u32 {
         self.counters.gp().weight()
     }
 
-    /// Number of fixed counters.
+    /// Returns the number of fixed counters.
     pub const fn fixed(&self) -> u32 {
         self.counters.fixed().weight()
     }
 
-    /// Returns everything that an event can be put on: the counters, and the topdown metrics.
+    /// Returns everything on which an event can be put: the counters and the topdown metrics.
     pub const fn all(&self) -> CounterMask {
         self.counters.union(self.metrics)
     }
 
-    /// Returns the counters that report overflows, with the first metric's bit for PERF_METRICS.
+    /// Returns the counters that report overflows. The first metric's bit stands for PERF_METRICS.
     #[inline]
     pub const fn reporting(&self) -> CounterMask {
         let metrics = self.metrics.intersection(CounterId::FIRST_METRIC.mask());
         self.counters.union(metrics)
     }
 
-    /// Returns the longest period that can be programmed: half the range of values that a counter
-    /// can be written with.
+    /// Returns the longest period that can be programmed: half the range of values that can be
+    /// written to a counter.
     ///
     /// Mainline: `intel_pmu`, `arch/x86/events/intel/core.c`.
     pub const fn max_period(&self) -> u64 {

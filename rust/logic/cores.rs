@@ -4,7 +4,7 @@
 //!
 //! Most machines have one type, hybrids two or three.
 
-/// The most types: Arrow Lake-H has big, small and low-power cores.
+/// Maximum number of types: Arrow Lake-H has big, small and low-power cores.
 pub const MAX_TYPES: usize = 3;
 
 /// The type of a CPU's core.
@@ -15,14 +15,13 @@ impl CoreType {
     /// The type in a machine whose cores are all alike.
     pub const ONLY: Self = Self(0);
 
-    /// Returns the type that EAX of CPUID leaf 0x1A names on a hybrid: the kind of core, and its
-    /// model.
+    /// Returns the type in EAX of CPUID leaf 0x1A on a hybrid: the kind of core, and its model.
     pub const fn of_hybrid(eax: u32) -> Self {
         Self(eax)
     }
 }
 
-/// One thing for each type of cores, in the order in which the types were found.
+/// A list with one item for each type of cores, in the order in which the types were found.
 ///
 /// # Examples
 ///
@@ -37,7 +36,7 @@ impl CoreType {
 /// ```
 #[derive(Debug)]
 pub struct PerType<T> {
-    /// Those that there are come first.
+    /// The items come first, then [`None`].
     items: [Option<T>; MAX_TYPES],
 }
 
@@ -49,7 +48,7 @@ impl<T> PerType<T> {
         }
     }
 
-    /// Appends `item`, and returns its index; or `item` if there are too many.
+    /// Appends `item`, and returns its index. Fails with `item` if there are too many.
     pub fn push(&mut self, item: T) -> Result<usize, T> {
         let free = self.items.iter_mut().enumerate();
         match free.into_iter().find(|(_, slot)| slot.is_none()) {
@@ -82,8 +81,7 @@ impl<T> PerType<T> {
         self.len() == 0
     }
 
-    /// Applies `f` to each item, in their order, until one fails. What was made before is dropped
-    /// then.
+    /// Applies `f` to each item in order, until it fails. Then the previous results are dropped.
     pub fn try_map<U, E>(self, mut f: impl FnMut(T) -> Result<U, E>) -> Result<PerType<U>, E> {
         let mut made = PerType::new();
         for (slot, item) in made.items.iter_mut().zip(self.items) {
@@ -92,7 +90,7 @@ impl<T> PerType<T> {
         Ok(made)
     }
 
-    /// Returns what `f` returns for each item.
+    /// Returns the results of `f` for each item.
     pub fn map_ref<'a, U>(&'a self, mut f: impl FnMut(&'a T) -> U) -> PerType<U> {
         PerType {
             items: self.items.each_ref().map(|item| item.as_ref().map(&mut f)),
@@ -107,10 +105,11 @@ impl<T> PerType<T> {
         .try_map(f)
     }
 
-    /// Applies `take` to each item, the last one first. If one fails, `give_back` reverts the
-    /// others, the one that was taken last first.
+    /// Applies `take` to each item, the last one first. If it fails, `give_back` reverts the
+    /// previous ones, the one that was taken last first.
     ///
-    /// Returns the items and the error then, without an item that could not be given back.
+    /// In this case, fails with the items and the error. Items that could not be given back are
+    /// missing.
     pub fn take_all<U, E>(
         self,
         mut take: impl FnMut(T) -> Result<U, (T, E)>,
@@ -137,7 +136,7 @@ impl<T> PerType<T> {
         };
         for item in taken.items.into_iter().flatten() {
             if let Some(item) = give_back(item) {
-                // There is room, as there was before.
+                // There is room: the list had this many items before.
                 let _ = left.push(item);
             }
         }
@@ -151,7 +150,7 @@ impl PerType<CoreType> {
         self.iter().position(|it| *it == core)
     }
 
-    /// Returns the index of `core`, which is appended if it is not in the list. [`None`] if there
+    /// Returns the index of `core`. Appends it if it is not in the list; returns [`None`] if there
     /// are too many.
     pub fn find_or_add(&mut self, core: CoreType) -> Option<usize> {
         self.find(core).or_else(|| self.push(core).ok())

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The driver's decisions, as pure computations.
+//! The driver's decisions as pure computations.
 //!
-//! They use no kernel types, no `unsafe`, no allocation and no crate but `core`. The driver calls
-//! them with values, gets a plan or a refusal with its reason, and applies it. `rpmu-plan` and the
-//! host tests in `selftests/host` compile the same files.
+//! They use no kernel types, no `unsafe`, no allocation and no crate but `core`. The driver passes
+//! values, gets a plan or a refusal with its reason, and applies it. `rpmu-plan` and the host tests
+//! in `selftests/host` compile the same files.
 //!
 //! ```text
 //!  At load
@@ -33,11 +33,12 @@
 //!  user_read      the events whose counters their users read with RDPMC
 //! ```
 //!
-//! Each room imports from those below it only; `Documentation/architecture.md` has them in their
-//! order.
+//! Each module imports only from the modules below it; `Documentation/architecture.md` has them in
+//! this order.
 //!
-//! Most functions run with interrupts off, those of [`regs::period`] and [`regs::counter`] in NMI
-//! context too. None panics, all loops are bounded, and arithmetic that may wrap says so.
+//! Most functions run with interrupts off; those of [`regs::period`] and [`regs::counter`] also run
+//! in NMI context. None panics, all loops are bounded, and arithmetic that may wrap is marked as
+//! wrapping.
 
 pub mod capabilities;
 pub mod cores;

@@ -5,10 +5,11 @@
 
 use core::hint::black_box;
 
-/// Returns `index` if it is below `len`, else 0, even while the CPU speculates past a bounds check.
+/// Returns `index` if it is below `len`, otherwise 0, even while the CPU speculates past a bounds
+/// check.
 ///
-/// Call it after the check and before the access. Computes without a branch, as
-/// `array_index_mask_nospec()` of `include/linux/nospec.h` does; neither argument may exceed
+/// To be called after the check and before the access. Computes the result without a branch, as
+/// `array_index_mask_nospec()` of `include/linux/nospec.h` does. Neither argument may exceed
 /// `isize::MAX`.
 ///
 /// # Examples
@@ -22,7 +23,7 @@ use core::hint::black_box;
 /// ```
 #[inline]
 pub fn masked(index: usize, len: usize) -> usize {
-    // Hide the result of the check from the compiler, which would optimise the mask away.
+    // Hide the result of the check from the compiler, which would otherwise remove the mask.
     let index = black_box(index);
     // The top bit is set if the index is out of range.
     let beyond = index | len.wrapping_sub(1).wrapping_sub(index);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The PMU at hand: a model's constants and a machine's counters, put together.
+//! The description of this machine's PMU: the model's constants and the machine's counters.
 
 use core::fmt;
 
@@ -44,14 +44,15 @@ use crate::logic::{
     sample::lbr::Lbr, //
 };
 
-/// A PMU that is supported.
+/// The description of a supported PMU.
 #[derive(Clone, Copy, Debug)]
 pub struct Pmu {
     /// The microarchitecture.
     pub model: &'static Model,
     /// The machine's counters.
     pub capabilities: Capabilities,
-    /// The machine's branch records, if they can be used. The driver removes them where it cannot.
+    /// The machine's branch records, if they can be used. The driver removes them if it cannot use
+    /// them.
     pub lbr: Option<Lbr>,
     /// The index of the model's [`event_constraints`](Model::event_constraints).
     index: EventIndex,
@@ -60,12 +61,11 @@ pub struct Pmu {
 impl Pmu {
     /// Returns the PMU that CPUID describes, if it is supported.
     ///
-    /// `perf_capabilities` is IA32_PERF_CAPABILITIES where
-    /// [it exists](Cpuid::has_perf_capabilities).
+    /// `perf_capabilities` is IA32_PERF_CAPABILITIES, if [it exists](Cpuid::has_perf_capabilities).
     ///
     /// # Errors
     ///
-    /// The reason, with a text for the log that says what to do.
+    /// The reason, whose text for the log explains what to do.
     ///
     /// # Examples
     ///
@@ -91,7 +91,7 @@ impl Pmu {
     /// );
     /// ```
     pub fn probe(cpuid: &Cpuid, perf_capabilities: Option<u64>) -> Result<Self, Unsupported> {
-        // The vendor decides by which interface its PMUs are driven, known model or not.
+        // The interface depends on the vendor, even for unknown models.
         let Some(vendor) = Vendor::from_cpuid(&cpuid.vendor()) else {
             return Err(Unsupported::Vendor(VendorName(cpuid.vendor())));
         };
@@ -123,11 +123,11 @@ impl Pmu {
                 needs: model.needs,
             });
         }
-        // Without version 2 there is no GLOBAL_CTRL to stop all counters with.
+        // Before version 2 there is no GLOBAL_CTRL, which is needed to stop all counters.
         if is_intel && capabilities.version < 2 {
             return Err(Unsupported::Version(capabilities.version));
         }
-        // The metrics are shares of what fixed counter 3 counts.
+        // The metrics are shares of the count of fixed counter 3.
         if capabilities.perf_metrics && capabilities.counters.contains(CounterId::SLOTS) {
             capabilities.metrics = model.metrics();
         }
@@ -146,12 +146,12 @@ impl Pmu {
 
     /// Returns the counters that the event `select` may use.
     ///
-    /// First match in the model's table, else any general-purpose counter; without the counters
-    /// that are absent, that cannot count user mode alone, or that cannot drop an aborted
-    /// transaction's counts, where the event asks for that. A topdown metric counts all slots where
-    /// PERF_METRICS does not exist: only hypervisors leave it out. Mainline:
-    /// `x86_get_event_constraints()`, `arch/x86/events/intel/core.c`, and
-    /// `hsw_get_event_constraints()`, `5519-5535`.
+    /// The result is the first match in the model's table, or else all general-purpose counters.
+    /// Excluded are absent counters, and counters that cannot count only user mode, or cannot
+    /// discard counts of aborted transactions, if the event asks for this. A topdown metric counts
+    /// all slots if PERF_METRICS does not exist, which only hypervisors leave out. Mainline:
+    /// `x86_get_event_constraints()` and `hsw_get_event_constraints()`,
+    /// `arch/x86/events/intel/core.c`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
         let present = self.capabilities.all();
         let table = self.model.event_constraints.get(self.index.range(select));
@@ -165,7 +165,7 @@ impl Pmu {
         self.restricted(select, constraint)
     }
 
-    /// Returns the greatest `precise_ip`; 0 without PEBS.
+    /// Returns the maximum `precise_ip`; 0 without PEBS.
     ///
     /// Mainline: `x86_pmu_max_precise()`, `arch/x86/events/core.c`.
     pub fn max_precise(&self) -> u8 {
@@ -185,10 +185,11 @@ impl Pmu {
 
     /// Returns the counters that the event `select` may use with a `precise_ip` of 1 to 3.
     ///
-    /// First match in the model's table of precise events; without one, every counter that counts
-    /// the event or, on most models, none. Mainline: `intel_pebs_constraints()`,
-    /// `arch/x86/events/intel/ds.c`, and for the greatest precision `icl_get_event_constraints()`
-    /// to `glp_get_event_constraints()`, `arch/x86/events/intel/core.c`.
+    /// The result is the first match in the model's table of precise events. Without a match, it is
+    /// every counter that counts the event or, on most models, none. Mainline:
+    /// `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c`, and for the maximum precision
+    /// `icl_get_event_constraints()` to `glp_get_event_constraints()`,
+    /// `arch/x86/events/intel/core.c`.
     ///
     /// # Examples
     ///
@@ -226,7 +227,7 @@ impl Pmu {
         }
         let mut constraint = match self.model.pebs_events.find(select) {
             Some(line) => Constraint {
-                // The table of all events says so.
+                // This is only in the table of all events.
                 corrupting: self.constraint(select).corrupting,
                 ..self.restricted(select, line.constraint().resolve(present))
             },
@@ -239,24 +240,25 @@ impl Pmu {
         constraint
     }
 
-    /// Returns `constraint` without the counters that cannot count user mode alone, or that cannot
-    /// drop an aborted transaction's counts, where the event asks for that. AMD's northbridge has a
-    /// PMU of its own on processors with core performance counter extensions.
+    /// Returns `constraint` without the counters that cannot count only user mode, or cannot
+    /// discard counts of aborted transactions, if the event asks for this. Drops the northbridge
+    /// flag on processors with core performance counter extensions, where AMD's northbridge has a
+    /// PMU of its own.
     fn restricted(&self, select: EventSelect, mut constraint: Constraint) -> Constraint {
         constraint.northbridge &= self.capabilities.interface == Interface::AmdLegacy;
         if select.has(EventSelect::USR) && !select.has(EventSelect::OS) {
             constraint.counters = constraint.counters.without(self.model.need_kernel_mode);
         }
         let checkpointed = self.model.checkpointed;
-        // Without such counters the bit is another field's.
+        // Without such counters, the bit belongs to another field.
         if select.has(EventSelect::IN_TX_CHECKPOINTED) && !checkpointed.is_empty() {
             constraint.counters = constraint.counters & checkpointed;
         }
         constraint
     }
 
-    /// Returns the fields of raw events that this PMU has: each name in `format/`, and its bits of
-    /// the attributes.
+    /// Returns this PMU's fields of raw events: each name in `format/`, and its bits in the
+    /// attributes.
     ///
     /// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr` and their
     /// visibility, `arch/x86/events/intel/core.c`; `amd_format_attr`, `arch/x86/events/amd/core.c`.
@@ -289,8 +291,8 @@ impl Pmu {
             .filter_map(|(name, bits, exists)| exists.then_some((name, bits)))
     }
 
-    /// Returns the event select of a generic hardware event; `None` where the model has no such
-    /// event or CPUID marks it as absent, so that sysfs does not show it.
+    /// Returns the event select of a generic hardware event; `None` if the model has no such event
+    /// or CPUID marks it as absent. Then sysfs does not show it.
     pub fn hardware_event(&self, id: HardwareId) -> Option<EventSelect> {
         let absent_bit = match id {
             HardwareId::CpuCycles => Some(0),
@@ -328,8 +330,8 @@ impl Pmu {
     ///
     /// # Errors
     ///
-    /// The reason why there is no such event. The register of a client core does not take every
-    /// value of its model's table.
+    /// The reason why there is no such event. A client core's register does not support every value
+    /// in its model's table.
     ///
     /// # Examples
     ///
@@ -367,9 +369,10 @@ impl Pmu {
     }
 }
 
-/// Returns the model of a processor. An Intel processor that neither this driver nor mainline has a
-/// table for gets the architectural one. An AMD processor of a later family than those with a table
-/// gets the newest, as with mainline (`amd_pmu_event_map()`, `arch/x86/events/amd/core.c`).
+/// Returns the model of a processor. An Intel processor for which neither this driver nor mainline
+/// has a table gets the architectural model. An AMD processor of a later family than all with a
+/// table gets the newest model, as in mainline (`amd_pmu_event_map()`,
+/// `arch/x86/events/amd/core.c`).
 fn find_model(vendor: Vendor, cpuid: &Cpuid, version: u8) -> Option<&'static Model> {
     let (family, number) = (cpuid.family(), cpuid.model());
     match models().find(|model| model.is_for(vendor, family, number)) {
@@ -389,7 +392,7 @@ impl fmt::Display for VendorName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = core::str::from_utf8(&self.0).unwrap_or("");
         let name = name.trim_end_matches('\0');
-        // Nothing that breaks the line or is invisible.
+        // Only print visible characters.
         let is_a_name = !name.is_empty() && name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         f.write_str(if is_a_name { name } else { "unknown" })
     }
@@ -398,7 +401,7 @@ impl fmt::Display for VendorName {
 /// Reason why a PMU is not supported. The text says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// Neither Intel's CPU nor AMD's: its PMU has an interface that the driver does not know.
+    /// The CPU is neither Intel's nor AMD's: the driver does not know the interface of its PMU.
     Vendor(VendorName),
     /// Cores of different kinds, each with a PMU of its own.
     Hybrid,
@@ -413,11 +416,11 @@ pub enum Unsupported {
         /// Display model.
         model: u8,
     },
-    /// A model that needs what the driver does not do yet.
+    /// A model that needs features that the driver does not have yet.
     Needs {
         /// The model's name.
         name: &'static str,
-        /// What is missing.
+        /// The missing features.
         needs: &'static [Need],
     },
     /// A version of architectural performance monitoring without GLOBAL_CTRL.

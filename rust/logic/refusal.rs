@@ -2,8 +2,8 @@
 
 //! The reasons why events are refused or fail to get a counter.
 //!
-//! Each is more specific than its errno, which its doc names. The errnos are the built-in driver's,
-//! except where the doc says otherwise.
+//! Each reason is more specific than its errno, which its doc names. The errnos are the built-in
+//! driver's unless the doc says otherwise.
 
 mod errno;
 mod shortage;
@@ -21,7 +21,7 @@ pub use shortage::Shortage;
 /// The reason why an event or a group is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// An attr.type of another PMU. ENOENT: the perf core tries the next PMU.
+    /// Another PMU's attr.type. ENOENT: the perf core tries the next PMU.
     OtherType,
     /// A cache event id with a part that is out of range. EINVAL.
     NoSuchCacheId,
@@ -33,39 +33,39 @@ pub enum Refusal {
     NoSuchHardwareId,
     /// A generic hardware event that this CPU does not have. ENOENT.
     HardwareEventAbsent,
-    /// More precision (attr.precise_ip) than the PMU has. EOPNOTSUPP.
+    /// More precision (attr.precise_ip) than the PMU supports. EOPNOTSUPP.
     Precise,
-    /// attr.precise_ip of an event that is not sampled. EINVAL.
+    /// attr.precise_ip on an event that does not sample. EINVAL.
     PreciseCounting,
-    /// A branch stack without branches by which the address of a precise sample is found, on a
-    /// processor that does not write it. EOPNOTSUPP.
+    /// A branch stack that lacks the branches needed to find the address of a precise sample, on a
+    /// processor that does not record this address. EOPNOTSUPP.
     PreciseBranches,
-    /// attr.precise_ip of the event by which KVM gets the branch records. EINVAL.
+    /// attr.precise_ip on the event by which KVM gets the branch records. EINVAL.
     PreciseGuestBranches,
-    /// attr.precise_ip of an event that cannot be precise. EINVAL.
+    /// attr.precise_ip on an event that cannot be precise. EINVAL.
     NeverPrecise,
     /// A sample period shorter than the model allows. EINVAL.
     PeriodTooShort,
-    /// Bits of attr.config4 that have no meaning. The built-in driver ignores them. EINVAL.
+    /// Undefined bits of attr.config4. The built-in driver ignores them. EINVAL.
     FieldAbsent,
-    /// `rand_seed` without `rand_mask`, which are both of attr.config3. The built-in driver, which
-    /// has neither, ignores attr.config3; here and below. EINVAL.
+    /// `rand_seed` without `rand_mask`; both are fields of attr.config3. EINVAL. Here and below,
+    /// the built-in driver, which has neither field, ignores attr.config3.
     RandomSeedAlone,
-    /// `rand_mask` for an event that is not sampled. EINVAL.
+    /// `rand_mask` on an event that does not sample. EINVAL.
     RandomCounting,
-    /// `rand_mask` for an event that is sampled at a frequency. EINVAL.
+    /// `rand_mask` on an event with a sample frequency. EINVAL.
     RandomFrequency,
-    /// `rand_mask` for an event that is sampled precisely. EINVAL.
+    /// `rand_mask` on a precise event. EINVAL.
     RandomPrecise,
     /// A `rand_mask` that is not smaller than the sample period. EINVAL.
     RandomMaskTooWide,
-    /// `switch` (attr.config4) for an event that does not lead its group. EINVAL.
+    /// `switch` (attr.config4) on an event that does not lead its group. EINVAL.
     SwitchOfMember,
-    /// `switch` for an event that is not sampled. EINVAL.
+    /// `switch` on an event that does not sample. EINVAL.
     SwitchCounting,
-    /// `switch` for a pinned group, which does not rotate. EINVAL.
+    /// `switch` on a pinned group, which does not rotate. EINVAL.
     SwitchPinned,
-    /// `switch` on a kernel that it was not tried on. EOPNOTSUPP.
+    /// `switch` on a kernel on which it was not tried. EOPNOTSUPP.
     SwitchUntried,
     /// Extended registers (XMM) in a sample. EINVAL.
     ExtendedRegisters,
@@ -74,7 +74,7 @@ pub enum Refusal {
     /// A branch stack, because the machine has no branch records, or the driver does not use them.
     /// EOPNOTSUPP.
     BranchStack,
-    /// A kind of branches that the processor cannot leave out or select. EOPNOTSUPP.
+    /// A kind of branches that the processor cannot filter. EOPNOTSUPP.
     BranchFilterAbsent,
     /// A call stack from branch records on a processor that cannot keep them as one. EOPNOTSUPP.
     CallStackAbsent,
@@ -82,7 +82,7 @@ pub enum Refusal {
     CallStackFilter,
     /// A branch stack while Intel PT or BTS, which exclude branch records, is in use. EBUSY.
     BranchStackExcluded,
-    /// attr.aux_output of an event that is not precise. EINVAL.
+    /// attr.aux_output on an event that is not precise. EINVAL.
     AuxOutput,
     /// A topdown event with a filter or a value. EINVAL.
     TopdownFilter,
@@ -101,7 +101,7 @@ pub enum Refusal {
     /// A TSX filter (in_tx, in_tx_cp) with any-thread counting or precise_ip. EOPNOTSUPP.
     TransactionFilter,
     /// A short sample period with in_tx_cp: each overflow would abort the TSX transaction, which
-    /// undoes the overflow, for ever. EOPNOTSUPP.
+    /// would revert the overflow, again and again. EOPNOTSUPP.
     CheckpointedPeriod,
     /// A value (attr.config1) with bits that the event's extra register does not have. EINVAL.
     ExtraRegisterValue,
@@ -117,11 +117,11 @@ pub enum Refusal {
     /// The events do not fit on the counters together. EINVAL from the validation of a group,
     /// EAGAIN from adding it to a busy PMU (the perf core treats both alike).
     DoesNotFit(Shortage),
-    /// The events fit only without the present [`Limits`](crate::logic::sched::limits::Limits).
+    /// The events fit only without the current [`Limits`](crate::logic::sched::limits::Limits).
     /// Errno as for [`DoesNotFit`](Self::DoesNotFit).
     Limited(Shortage),
-    /// The events need more values at a time than there are extra registers for them. Errno as for
-    /// [`DoesNotFit`](Self::DoesNotFit).
+    /// The events need more values at the same time than there are extra registers for them. Errno
+    /// as for [`DoesNotFit`](Self::DoesNotFit).
     ExtraRegisterTaken,
     /// The events fit only without the values that the core's other thread has in these registers
     /// now.
@@ -129,7 +129,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the refusal for events that would fit without the present limits.
+    /// Returns the corresponding refusal for events that would fit without the current limits.
     #[must_use]
     pub fn for_the_moment(self) -> Self {
         match self {
@@ -139,7 +139,7 @@ impl Refusal {
         }
     }
 
-    /// Returns whether the refusal is due to the present limits.
+    /// Returns whether the refusal is due to the current limits.
     pub const fn is_for_the_moment(&self) -> bool {
         matches!(self, Self::Limited(_) | Self::ExtraRegisterLimited)
     }

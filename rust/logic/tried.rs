@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kernel versions that a feature was tried on, where it relies on the perf core's behaviour in
-//! ways that no layout of a structure shows.
+//! The kernel versions on which a feature was tried, for features that rely on behaviour of the
+//! perf core that no structure layout shows.
 
 use core::fmt;
 
-/// A version of the kernel, without the number of its stable update.
+/// A kernel version, without the number of the stable update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Version {
     major: u16,
@@ -13,7 +13,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Reads the version from the name of a release, as `uname -r` prints it.
+    /// Parses the version in the name of a release, as `uname -r` prints it.
     ///
     /// ```
     /// use rpmu_logic::logic::tried::Version;
@@ -29,7 +29,7 @@ impl Version {
     }
 }
 
-/// Splits off the number that `text` starts with.
+/// Splits off the number at the start of `text`.
 fn number(text: &[u8]) -> Option<(u16, &[u8])> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at_checked(digits)?;
@@ -50,28 +50,28 @@ pub enum Feature {
     ///
     /// Relies on the readers of `group_caps` (`group_can_go_on()`, `perf_event_open()`), the order
     /// of `perf_event_groups_cmp()`, the users of `rotate_disable`, and on the protocol of the
-    /// rotation timer: `hrtimer_active` is set from its start to the end of its function, in which
-    /// the perf core disables the PMU once, before all else.
+    /// rotation timer: `hrtimer_active` is set from the timer's start to the end of its function,
+    /// and in this function, the perf core disables the PMU once, before anything else.
     GroupOrder,
-    /// New attempts for pinned groups in the error state.
+    /// Retrying pinned groups in the error state.
     ///
-    /// Relies on the error state being left by a change of `state` under the context's lock, and on
-    /// the functions that disable events.
+    /// Relies on a change of `state` under the context's lock being enough to leave the error
+    /// state, and on the set of functions that disable events.
     PinnedRetries,
     /// Branch stacks.
     ///
-    /// Relies on the numbers of `branch_type()` (`X86_BR_*`) and of `x86_add_exclusive()`
-    /// (`x86_lbr_exclusive_lbr`), and on `sched_task` being called, when a task comes, after its
-    /// events were added and before the PMU is enabled.
+    /// Relies on the constants of `branch_type()` (`X86_BR_*`) and of `x86_add_exclusive()`
+    /// (`x86_lbr_exclusive_lbr`), and on the time of the `sched_task` call for a task that is
+    /// switched in: after its events were added and before the PMU is enabled.
     BranchStacks,
     /// Precise events.
     ///
     /// Relies on the buffers of `x86_reserve_hardware()` and their use by the built-in driver at
     /// hotplug and resume, on the types and effects of functions that are not exported
-    /// (`rust/static_calls.c`), and on `sched_task` being called while a task that leaves is still
-    /// the current one.
+    /// (`rust/static_calls.c`), and on `sched_task` being called while a task that is switched out
+    /// is still the current one.
     PreciseEvents,
-    /// Groups whose overflow ends their turn.
+    /// Groups whose overflows end their turn.
     ///
     /// Relies on the protocol of the rotation timer: while `hrtimer_active` is set and the timer is
     /// queued, it may be started anew under its lock, and ends the turn when it expires.
@@ -79,7 +79,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// Returns the versions that the feature was tried on.
+    /// Returns the versions on which the feature was tried.
     fn tried(self) -> &'static [Version] {
         const V7_3: Version = Version { major: 7, minor: 3 };
         match self {
@@ -96,7 +96,7 @@ impl Feature {
         version.is_some_and(|version| self.tried().contains(&version))
     }
 
-    /// Returns what happens without the feature.
+    /// Returns a text on the driver's behaviour without the feature.
     pub fn without(self) -> &'static str {
         match self {
             Self::GroupOrder => {

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The readers of an event's mmap page, and whether RDPMC gives them its count.
+//! The readers of an event's mmap page, and whether they can read its counter with RDPMC.
 //!
 //! A page has one index for all its readers, and RDPMC reads a counter of the CPU that executes it.
-//! So an index is right for a task that reads its own event, and else only by chance: an event of
-//! another task counts on the CPU where that task runs, and the reader of a CPU's event may be on
-//! another CPU. Without an index, libraries call `read()`.
+//! So an index is right for a task that reads its own event. For other readers it is right only by
+//! chance: an event of another task counts on the CPU where that task runs, and the reader of a
+//! CPU's event may be on another CPU. Without an index, libraries call `read()`.
 //!
 //! Context: any, NMIs included, except for [`Mappings`].
 
-/// The tasks for which an event's counter has an index.
+/// The tasks for which the page has the index of the event's counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// None: the count is not that of one counter, or the reader may be on another CPU.
+    /// No tasks: the count is not in a single counter, or the reader may be on another CPU.
     None,
-    /// Those of the process that is counted, while no other process has the event mapped.
+    /// The tasks of the counted process, while no other process has the event mapped.
     OwnProcess,
-    /// All, by the administrator's choice.
+    /// All tasks, by the administrator's choice.
     All,
 }
 
 impl Readers {
-    /// Returns the readers of a new event, which counts a CPU (`counts_cpu`) or a task, maybe with
-    /// the children that it `inherits`. In mode `always` (2 in the file `rdpmc`), a CPU's event has
-    /// an index as with the built-in driver.
+    /// Returns the readers of a new event. It counts a CPU (`counts_cpu`) or a task, including the
+    /// task's children if it `inherits`. In the mode `always` (2 in the file `rdpmc`), a CPU's
+    /// event has an index, as with the built-in driver.
     ///
     /// # Examples
     ///
@@ -43,21 +43,21 @@ impl Readers {
     }
 }
 
-/// The mappings of an event of a task, by address space: a number that is not 0.
+/// The mappings of a task's event, by address space. An address space is a number that is not 0.
 ///
 /// Process context, one caller at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mappings {
-    /// The address space in which the event's own process has mapped it, if `own` is not 0.
+    /// If `own` is not 0, the address space in which the event's own process has mapped it.
     pub space: u64,
-    /// The mappings there.
+    /// The number of mappings in `space`.
     pub own: u32,
-    /// All others.
+    /// The number of all other mappings.
     pub others: u32,
 }
 
 impl Mappings {
-    /// Adds a mapping in `space`, which is `own` if the event's own process makes it.
+    /// Adds a mapping in `space`. `own` is set if the event's own process makes it.
     pub fn map(&mut self, space: u64, own: bool) {
         if own && self.own == 0 {
             self.space = space;
@@ -71,8 +71,8 @@ impl Mappings {
 
     /// Removes a mapping in `space`.
     pub fn unmap(&mut self, space: u64) {
-        // An address space lives as long as there are mappings in it, so that the number is not
-        // that of a later one.
+        // An address space lives as long as it has mappings, so the number cannot belong to a later
+        // one.
         if self.own != 0 && self.space == space {
             self.own = self.own.saturating_sub(1);
         } else {
@@ -80,8 +80,8 @@ impl Mappings {
         }
     }
 
-    /// Returns the address space that has all mappings, if that is one of the event's own process;
-    /// else 0. The event has an index as long as its task has this address space.
+    /// Returns the address space that has all mappings, if it belongs to the event's own process;
+    /// otherwise 0. The event has an index as long as its task has this address space.
     ///
     /// # Examples
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! CPUID of processors that are not at hand: for tests, examples and `rpmu-plan`.
+//! Building CPUID data of any processor, for tests, examples and `rpmu-plan`.
 //!
 //! ```
 //! # use rpmu_logic::logic;
@@ -16,9 +16,9 @@ use super::{
     Leaf, //
 };
 
-/// The width of the counters of all processors that are supported.
+/// The counter width of all supported processors.
 const WIDTH: u32 = 48;
-/// Number of architectural events that are described, of which none is absent.
+/// Number of architectural events that leaf 0xA describes, none of them absent.
 const EVENTS: u32 = 7;
 
 impl Cpuid {
@@ -42,8 +42,8 @@ impl Cpuid {
         }
     };
 
-    /// Describes a processor of Intel's with this `version` of architectural performance
-    /// monitoring, `gp` general-purpose counters and the first `fixed` fixed ones.
+    /// Describes an Intel processor with this `version` of architectural performance monitoring,
+    /// `gp` general-purpose counters and the first `fixed` fixed ones.
     pub const fn intel(version: u32, gp: u32, fixed: u32) -> Self {
         let mut cpuid = Self::NOTHING.with_vendor(b"GenuineIntel");
         cpuid.leaf_0.eax = 0x20;
@@ -55,7 +55,7 @@ impl Cpuid {
         cpuid
     }
 
-    /// Describes a processor of AMD's with the four counters of old.
+    /// Describes an AMD processor with the four legacy counters.
     pub const fn amd() -> Self {
         let mut cpuid = Self::NOTHING.with_vendor(b"AuthenticAMD");
         cpuid.leaf_0.eax = 0x10;
@@ -94,7 +94,7 @@ impl Cpuid {
         self
     }
 
-    /// Adds IA32_PERF_CAPABILITIES, and a debug store for records of 64 bits.
+    /// Adds IA32_PERF_CAPABILITIES, and a debug store for 64-bit records.
     #[must_use]
     pub const fn with_debug_store(mut self) -> Self {
         // PDCM, DTES64; DS.

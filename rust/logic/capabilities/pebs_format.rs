@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The layouts of the records that the processor writes for precise events.
+//! The layouts of PEBS records, which the processor writes for precise events.
 
 /// The layout of PEBS records: IA32_PERF_CAPABILITIES.PEBS_REC_FMT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PebsFormat {
     /// PebsFormat 1: registers, and the instruction's memory access.
     Nehalem,
-    /// PebsFormat 2: the address of the instruction as well, and TSX.
+    /// PebsFormat 2: also the address of the instruction, and TSX.
     Haswell,
-    /// PebsFormat 3: the time as well.
+    /// PebsFormat 3: also the time.
     Skylake,
-    /// PebsFormat 4 with PEBS_BASELINE: groups by MSR_PEBS_DATA_CFG.
+    /// PebsFormat 4 with PEBS_BASELINE: the groups that MSR_PEBS_DATA_CFG selects.
     Adaptive,
 }
 
 impl PebsFormat {
-    /// Returns the format that IA32_PERF_CAPABILITIES tells. [`None`] if it is another or there is
-    /// none.
+    /// Returns the format in IA32_PERF_CAPABILITIES; [`None`] if there is none or it is not one of
+    /// these.
     ///
-    /// PebsFormat 4 without PEBS_BASELINE, of small cores, is another.
+    /// PebsFormat 4 without PEBS_BASELINE, on small cores, is not one of these.
     pub const fn from_capabilities(perf_capabilities: u64) -> Option<Self> {
         match (perf_capabilities >> 8) & 0xf {
             1 => Some(Self::Nehalem),
@@ -30,13 +30,12 @@ impl PebsFormat {
         }
     }
 
-    /// Returns whether records tell the address of the instruction itself, and not only of the
-    /// next.
+    /// Returns whether records have the address of the instruction itself, not only of the next.
     pub const fn tells_ip(self) -> bool {
         !matches!(self, Self::Nehalem)
     }
 
-    /// Returns whether records tell the time.
+    /// Returns whether records have the time.
     pub const fn tells_time(self) -> bool {
         matches!(self, Self::Skylake | Self::Adaptive)
     }

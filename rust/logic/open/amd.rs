@@ -2,10 +2,10 @@
 
 //! The checks of attributes for AMD's PMUs.
 //!
-//! There are fewer than for Intel's: no extra registers, no topdown events, no counting for all
-//! threads of a core, no limit on periods. Precise events are IBS's, to which the driver passes
-//! them before these checks. Branch stacks are refused as on a CPU without BRS and LbrExtV2.
-//! Mainline: `amd_pmu_hw_config()` and `amd_core_hw_config()`, `arch/x86/events/amd/core.c`;
+//! There are fewer checks than for Intel's: no extra registers, no topdown events, no counting for
+//! all threads of a core, no limit on periods. The driver passes precise events to IBS before these
+//! checks. Branch stacks are refused as on a CPU without BRS and LbrExtV2. Mainline:
+//! `amd_pmu_hw_config()` and `amd_core_hw_config()`, `arch/x86/events/amd/core.c`;
 //! `x86_pmu_hw_config()`, `arch/x86/events/core.c`.
 //!
 //! Context: as for [`configure`](super::configure).
@@ -33,7 +33,7 @@ use crate::logic::{
     },
 };
 
-/// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with these
+/// Translates `attr`, whose type must not be another PMU's, to an event of `pmu` with these
 /// `extensions`.
 ///
 /// # Errors
@@ -68,7 +68,7 @@ pub(super) fn configure(
         .with(EventSelect::INT, true)
         .counting_user(!attr.exclude_user)
         .counting_kernel(!attr.exclude_kernel);
-    // The hardware would count in both places if both bits were set.
+    // With both bits, the hardware would count in both places.
     let select = match (attr.exclude_host, attr.exclude_guest) {
         (true, true) => select.counting_user(false).counting_kernel(false),
         (true, false) => select.with(EventSelect::GUEST_ONLY, true),
@@ -87,7 +87,7 @@ pub(super) fn configure(
         period: period(attr, pmu.period_limits(), select),
         random: extensions.random,
         switches: extensions.switches,
-        // The event select says so, and counters are switched together.
+        // The event select contains the restriction, and all counters are enabled together.
         counts_in: CountsIn::EVERYWHERE,
     })
 }

@@ -16,7 +16,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// Decodes attr.type for a PMU that is registered under `pmu_type`.
+    /// Decodes attr.type for a PMU whose type is `pmu_type`.
     pub const fn decode(attr_type: u32, pmu_type: u32) -> Self {
         match attr_type {
             _ if attr_type == pmu_type => Self::Raw,
@@ -34,7 +34,7 @@ pub struct Attributes {
     pub event_type: EventType,
     /// attr.config, from which the perf core has removed an extended type.
     pub config: u64,
-    /// attr.config1: the extra register's value, for a raw event that needs one.
+    /// attr.config1: for a raw event with an extra register, its value.
     pub config1: u64,
     /// attr.config2, which no event uses.
     pub config2: u64,
@@ -48,7 +48,7 @@ pub struct Attributes {
     pub is_member: bool,
     /// Set if the event's group already contains [`LOAD_LATENCY_AUXILIARY`].
     pub has_auxiliary: bool,
-    /// The leader of the event's group, as far as topdown metrics are concerned.
+    /// The kind of the event's group leader, for the rules of topdown metrics.
     pub leader: Leader,
     /// attr.sample_period or attr.sample_freq; 0 for a counting event.
     pub sample_period: u64,
@@ -117,22 +117,22 @@ impl Attributes {
         }
     }
 
-    /// Returns whether the event is sampled, and not only counted.
+    /// Returns whether the event is sampling, not only counting.
     pub const fn is_sampling(&self) -> bool {
         self.sample_period != 0
     }
 
-    /// Returns whether the event asks for what this driver alone has.
+    /// Returns whether the event uses extensions of this driver.
     pub fn has_extensions(&self) -> bool {
         self.config3 != 0 || self.config4 != 0
     }
 
-    /// Returns whether each overflow is to end the turn of the groups on the CPU.
+    /// Returns whether each overflow ends the turn of the groups on the CPU.
     pub(super) fn ends_turns(&self) -> bool {
         self.config4 & SWITCH != 0
     }
 
-    /// Returns whether the event is of a type of this PMU, and to be sampled precisely.
+    /// Returns whether the event has a type of this PMU, and asks for precise samples.
     pub fn is_precise(&self) -> bool {
         self.event_type != EventType::Other && self.precise_ip > 0
     }
@@ -201,6 +201,6 @@ pub mod sample_type {
     pub const DATA_PAGE_SIZE: u64 = 1 << 22;
     /// `PERF_SAMPLE_CODE_PAGE_SIZE`.
     pub const CODE_PAGE_SIZE: u64 = 1 << 23;
-    /// The parts that a memory access is needed for.
+    /// The parts that need a memory access.
     pub const MEMORY: u64 = ADDR | DATA_SRC | PHYS_ADDR | WEIGHT | TRANSACTION | DATA_PAGE_SIZE;
 }

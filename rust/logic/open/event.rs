@@ -28,16 +28,16 @@ use crate::logic::{
     },
 };
 
-/// An event that has passed the checks that concern it alone.
+/// An event that has passed the checks of the event itself, without its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The event select for `hw.config`, without the enable bit.
     pub select: EventSelect,
     /// The extra register value that the event needs.
     pub requirement: Option<Requirement>,
-    /// The branches that its samples have, or are found with.
+    /// The branches that samples contain, or that are needed to find their addresses.
     pub branches: Option<lbr::Request>,
-    /// How its samples are taken precisely.
+    /// The way in which precise samples are taken.
     pub precise: Option<Precise>,
     /// The period for `hw.sample_period`, `hw.last_period` and `hw.period_left`.
     pub period: u64,
@@ -63,7 +63,7 @@ impl Event {
     }
 }
 
-/// Returns the period of an event: for a counting one, the longest.
+/// Returns the period of an event. Counting events have the longest one.
 pub(super) fn period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
     match (attr.sample_period != 0, attr.freq) {
         (false, _) => limits.max_period,
@@ -72,16 +72,15 @@ pub(super) fn period(attr: &Attributes, limits: PeriodLimits, select: EventSelec
     }
 }
 
-/// Returns the first period of an event that is sampled at a frequency; the perf core adjusts it
-/// later.
+/// Returns the first period of an event with a sample frequency; the perf core adjusts it later.
 ///
-/// Estimates the event's rate on a CPU at 1 GHz that is idle half of the time. Mainline:
-/// `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c`.
+/// Based on an estimate of the event's rate on a CPU at 1 GHz that is idle half of the time.
+/// Mainline: `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c`.
 fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
     const OFTEN: u64 = 500_000_000;
     const BRANCHES: u64 = OFTEN / 4;
     const CACHES: u64 = OFTEN / 20;
-    /// For an event of unknown rate: the shortest period that is recommended for any event, at
+    /// For events with an unknown rate: the shortest period that is recommended for any event, at
     /// perf's default frequency.
     const UNKNOWN: u64 = 64 * 4000;
 
@@ -95,8 +94,8 @@ fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) ->
         EventType::Raw | EventType::Other => UNKNOWN,
     };
     let period = rate.div_ceil(attr.sample_period.max(1)) - 1;
-    // At a frequency above the rate, mainline begins with a period of 0.
+    // With a frequency above the rate, mainline begins with a period of 0.
     let period = period.min(limits.max_period).max(1);
-    // CAST: at most `OFTEN` both ways.
+    // CAST: at most `OFTEN`, before and after.
     limits.rule.apply(select, period as i64) as u64
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The fields of a `perf_event_attr` that this driver alone knows: the built-in driver ignores
+//! The fields of a `perf_event_attr` that only this driver has: the built-in driver ignores
 //! attr.config3 and attr.config4.
 //!
-//! `Documentation/fields.md` has the layout, with the bits that are kept for fields to come, and
-//! the reason why these two words have them.
+//! `Documentation/fields.md` has the layout, the bits that are reserved for future fields, and the
+//! reason for using these two words.
 //!
 //! Context: as for [`configure`](super::configure).
 
@@ -20,7 +20,7 @@ use crate::logic::{
 /// The bits of attr.config4 that have a meaning.
 const KNOWN: u64 = SWITCH;
 
-/// The requests in these fields.
+/// The decoded fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extensions {
     /// The random part of sample periods.
@@ -34,9 +34,9 @@ impl Extensions {
     ///
     /// # Errors
     ///
-    /// The reason why the event cannot have what they ask for.
+    /// The reason why the event cannot have a requested extension.
     pub(super) fn of(attr: &Attributes) -> Result<Self, Refusal> {
-        // A promise that a later driver keeps must not be taken for kept by this one.
+        // A user must not believe that this driver provides an extension that only a later one has.
         if attr.config4 & !KNOWN != 0 {
             return Err(Refusal::FieldAbsent);
         }
@@ -47,7 +47,8 @@ impl Extensions {
     }
 }
 
-/// Decodes whether overflows end turns (attr.config4). Groups take turns, so that is for a leader.
+/// Decodes whether overflows end turns (attr.config4). Groups take turns, so only a leader can have
+/// this.
 fn switches(attr: &Attributes) -> Result<bool, Refusal> {
     if attr.config4 & SWITCH == 0 {
         Ok(false)

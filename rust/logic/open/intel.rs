@@ -2,10 +2,9 @@
 
 //! The checks of attributes for Intel's PMUs.
 //!
-//! The checks, their order and their errnos are mainline's. Requests for BTS, which this driver
-//! does not use, are refused as mainline refuses them on hardware without it. Mainline:
-//! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c` and
-//! `arch/x86/events/intel/core.c`.
+//! The checks, their order and their errnos are mainline's. This driver does not use BTS. Requests
+//! for it are refused as mainline does on hardware without BTS. Mainline: `x86_pmu_event_init()` to
+//! `hsw_hw_config()`, in `arch/x86/events/core.c` and `arch/x86/events/intel/core.c`.
 //!
 //! Context: as for [`configure`](super::configure).
 
@@ -52,8 +51,8 @@ const BRANCH_COUNTERS: u64 = lbr::filter::sample_type::COUNTERS;
 /// The shortest sample period with in_tx_cp.
 const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 
-/// Translates `attr`, which is not of another PMU's type, to an event of `pmu` with these
-/// `extensions`. As [`configure`](super::configure).
+/// Translates `attr`, whose type must not be another PMU's, to an event of `pmu` with these
+/// `extensions`. See [`configure`](super::configure).
 ///
 /// # Errors
 ///
@@ -73,7 +72,7 @@ pub(super) fn configure(
     if attr.event_type == EventType::Raw {
         select = select.with(attr.config & EventSelect::RAW, true);
     }
-    // Only a raw event has its code in `select` here, as in mainline.
+    // At this point, as in mainline, only a raw event has its code in `select`.
     let limits = period_limits(pmu, attr, select)?;
     check_registers(pmu, attr)?;
     let (select, requirement) = code(pmu, attr, select, has_register)?;
@@ -89,7 +88,7 @@ pub(super) fn configure(
     }
     let select = any_thread(pmu, attr, select, allow_any_thread)?;
     let select = tsx_filters(pmu, attr, select)?;
-    // With flags, the code is that of an ordinary event.
+    // With flags set, this is an ordinary event.
     if select.bits() & EventConstraint::FIXED_MASK == GUEST_BRANCHES {
         branches = branches.map(lbr::Request::of_guest);
     }
@@ -110,7 +109,7 @@ pub(super) fn configure(
     })
 }
 
-/// Returns the limits of the event's periods. Refuses a period that is too short for `select`.
+/// Returns the limits of the event's periods. Refuses periods that are too short for `select`.
 fn period_limits(
     pmu: &Pmu,
     attr: &Attributes,
@@ -123,7 +122,7 @@ fn period_limits(
     Ok(limits)
 }
 
-/// Refuses registers that a sample cannot have.
+/// Refuses registers that samples cannot have.
 fn check_registers(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     let has_extended = attr.precise_ip > 0 && pmu.has_extended_registers();
     let regs_intr = if has_extended {
@@ -137,7 +136,7 @@ fn check_registers(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Adds the event's code to `select`. Returns the extra register that it needs, too.
+/// Adds the event's code to `select`. Also returns the extra register that the event needs.
 fn code(
     pmu: &Pmu,
     attr: &Attributes,
@@ -165,7 +164,7 @@ fn code(
     }
 }
 
-/// Refuses a sample of every branch, which takes BTS, of events that count in the host.
+/// Refuses host events that sample every branch, which would need BTS.
 fn check_every_branch(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<(), Refusal> {
     let branches = pmu.hardware_event(HardwareId::BranchInstructions);
     if attr.sample_period == 1
@@ -187,7 +186,7 @@ fn branch_stack(pmu: &Pmu, attr: &Attributes) -> Result<Option<lbr::Request>, Re
         return Err(Refusal::BranchCounters);
     }
     let recorded = precise::branch_sample_type(pmu, attr);
-    // A counting group member that is only read with the leader's samples needs no branch stack.
+    // A counting group member that is only read by the leader's samples needs no branch stack.
     let only_read = !attr.is_sampling() && attr.sample_type & sample_type::READ != 0;
     if recorded == 0 || only_read {
         return Ok(None);
@@ -196,7 +195,7 @@ fn branch_stack(pmu: &Pmu, attr: &Attributes) -> Result<Option<lbr::Request>, Re
     lbr.request(recorded).map(Some)
 }
 
-/// Adds counting for any thread of the core to `select`, for a raw event that asks for it.
+/// Adds any-thread counting to `select`, for a raw event that asks for it.
 fn any_thread(
     pmu: &Pmu,
     attr: &Attributes,
@@ -212,13 +211,14 @@ fn any_thread(
     if !allow_any_thread() {
         return Err(Refusal::AnyThreadNotPermitted);
     }
-    // A deprecated bit (CPUID.0AH:EDX[15]) is reserved, and writing it faults: count this thread
-    // only. Mainline writes it: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c`.
+    // If the bit is deprecated (CPUID.0AH:EDX[15]), it is reserved, and writing it faults: count
+    // only this thread. Mainline writes it: `intel_pmu_hw_config()`,
+    // `arch/x86/events/intel/core.c`.
     Ok(select.with(EventSelect::ANY, pmu.capabilities.any_thread))
 }
 
-/// Refuses load latencies without the auxiliary event before them in the group, on models that need
-/// it.
+/// Refuses load latency events without the auxiliary event before them in the group, on models that
+/// need it.
 fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     let alone = pmu.model.has(Quirk::LoadLatencyNeedsAuxiliary)
         && attr.config & EventSelect::CODE == LOAD_LATENCY
@@ -231,7 +231,7 @@ fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     }
 }
 
-/// Adds in_tx and in_tx_cp on a CPU with TSX, and drops them on others.
+/// Adds in_tx and in_tx_cp on CPUs with TSX, and drops them on others.
 ///
 /// Only raw events can have them, because the config of a generic event is an id. Mainline:
 /// `hsw_hw_config()`, `arch/x86/events/intel/core.c`.
@@ -242,7 +242,7 @@ fn tsx_filters(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<Even
         return Ok(select);
     }
     let select = select.with(attr.config & FILTERS, true);
-    // The bit counts as asked for where it is not written, too.
+    // The any-thread bit conflicts even if it is not written.
     if select.has(FILTERS) && (attr.config & EventSelect::ANY != 0 || attr.precise_ip > 0) {
         return Err(Refusal::TransactionFilter);
     }

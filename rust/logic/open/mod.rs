@@ -35,11 +35,12 @@ use extensions::Extensions;
 /// Translates `attr` to an event of `pmu`.
 ///
 /// `has_register` returns whether this machine has an extra register. `allow_any_thread` is
-/// `perf_allow_cpu()`; it is called, once, only if the event counts for any thread of the core.
+/// `perf_allow_cpu()`; it is called, once, if the event asks for any-thread counting.
 ///
 /// # Errors
 ///
-/// The first check that fails, in mainline's order behind those of this driver's own fields.
+/// The first check that fails. Checks of this driver's own fields come first, then mainline's
+/// checks in mainline's order.
 ///
 /// # Examples
 ///
@@ -61,8 +62,7 @@ use extensions::Extensions;
 /// assert_eq!(refused, Err(Refusal::HardwareEventAbsent));
 /// ```
 ///
-/// Context: process, in `perf_event_open()`. Events inherited from this PMU's are not checked
-/// again.
+/// Context: process, in `perf_event_open()`. Inherited events are not checked again.
 pub fn configure(
     pmu: &Pmu,
     attr: &Attributes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that are sampled precisely: attr.precise_ip, and what follows from it for the event
-//! select, the branch stack and the way in which records are written.
+//! Precise events: attr.precise_ip, and its consequences for the event select, the branch stack and
+//! the records.
 //!
 //! Context: as for [`configure`](super::configure).
 
@@ -25,34 +25,33 @@ use crate::logic::{
 /// `arch/x86/events/perf_event.h`).
 const GENERAL_REGISTERS: u64 = 0xff_03ff;
 
-/// RTM_RETIRED.ABORTED, the weight of whose samples depends on a register.
+/// RTM_RETIRED.ABORTED. The weight of its samples depends on a register.
 const TRANSACTION_ABORTED: u64 = 0x04c9;
 
-/// The parts of a sample that are made of a record, or of the code that was interrupted, beside the
-/// address of the instruction and the time.
+/// The parts of a sample, besides the instruction's address and the time, that need data of the
+/// record or of the interrupted code.
 const PARTS: u64 = st::MEMORY | st::REGS_INTR | st::REGS_USER | st::BRANCH_STACK | st::CALLCHAIN;
 
-/// How the samples of an event are taken precisely.
+/// The way in which an event's precise samples are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Precise {
     /// attr.precise_ip: 1 to 3. From 2 on, a sample has the address of the instruction itself.
     pub level: u8,
-    /// Set if the processor starts each period anew as it writes the record of the last: all are of
+    /// Set if the processor reloads the counter when it writes a record, so that all periods have
     /// the same length.
     pub reloads: bool,
-    /// Set if records can wait until the buffer is almost full, or another task comes ("large
-    /// PEBS").
+    /// Set if records can wait until the buffer is almost full, or another task is switched in
+    /// ("large PEBS").
     pub can_wait: bool,
     /// The groups that adaptive records need.
     pub groups: Groups,
     /// The contents of a record's data source field.
     pub data: PebsData,
-    /// Set if samples have nothing of a record but the address of the instruction itself, and the
-    /// time.
+    /// Set if samples only need the record's address of the instruction itself, and the time.
     pub is_plain: bool,
 }
 
-/// Checks whether an event can be as precise as `attr` asks for. Mainline: `x86_pmu_hw_config()`,
+/// Checks whether the event can have the precision in `attr`. Mainline: `x86_pmu_hw_config()`,
 /// `arch/x86/events/core.c`.
 pub(super) fn check(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     if attr.precise_ip == 0 {
@@ -71,15 +70,14 @@ pub(super) fn check(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns whether a sample's address has to be found with the last branch: the record has that of
-/// the next instruction alone.
+/// Returns whether the last branch is needed to find a sample's address, because the record only
+/// has the address of the next instruction.
 pub(super) fn needs_branches(pmu: &Pmu, attr: &Attributes) -> bool {
     let tells_ip = |format: PebsFormat| format.tells_ip();
     attr.precise_ip > 1 && !pmu.capabilities.pebs_format.is_some_and(tells_ip)
 }
 
-/// Returns the branches that are recorded for an event: those of a branch stack, or of such an
-/// address.
+/// Returns the branches that are recorded for an event: for its branch stack, or to find addresses.
 pub(super) fn branch_sample_type(pmu: &Pmu, attr: &Attributes) -> u64 {
     if attr.sample_type & st::BRANCH_STACK != 0 || !needs_branches(pmu, attr) {
         return attr.branch_sample_type;
@@ -98,15 +96,15 @@ fn levels(attr: &Attributes) -> u64 {
     user | kernel
 }
 
-/// Returns whether these are all branches at the privilege levels of the event. Mainline:
-/// `precise_br_compat()`, `arch/x86/events/core.c`.
+/// Returns whether `branch_sample_type` selects all branches at the privilege levels of the event.
+/// Mainline: `precise_br_compat()`, `arch/x86/events/core.c`.
 fn are_all(branch_sample_type: u64, attr: &Attributes) -> bool {
     let recorded = branch_sample_type & (branches::USER | branches::KERNEL);
     branch_sample_type & branches::ANY != 0 && recorded == levels(attr)
 }
 
-/// Makes the event `select` precise. Returns the event select, and how samples are taken; [`None`]
-/// if the event is not to be precise. Mainline: `intel_pmu_hw_config()`,
+/// Makes the event `select` precise. Returns the event select and the way in which samples are
+/// taken; [`None`] if the event does not ask for precision. Mainline: `intel_pmu_hw_config()`,
 /// `arch/x86/events/intel/core.c`.
 pub(super) fn apply(
     pmu: &Pmu,
@@ -117,7 +115,7 @@ pub(super) fn apply(
         return (select, None);
     };
     let level = attr.precise_ip;
-    // The buffer raises the PMI, and not the counter.
+    // The PEBS buffer raises the PMI, not the counter.
     let select = pmu.model.cycles_alias.apply(select, level);
     let select = select.with(EventSelect::INT, false);
     let line = pmu.model.pebs_events.find(select);
@@ -137,9 +135,9 @@ pub(super) fn apply(
     )
 }
 
-/// Returns whether records have all that the samples of `attr` have, so that they can be read
-/// later. Mainline: `intel_pmu_large_pebs_flags()`, `arch/x86/events/intel/core.c`; where an
-/// address has to be found with the last branch it lets records wait, and takes the last branch at
+/// Returns whether records contain all data for the samples of `attr`, so that they can be read
+/// later. Mainline: `intel_pmu_large_pebs_flags()`, `arch/x86/events/intel/core.c`. If the last
+/// branch is needed to find addresses, mainline lets records wait, too, and uses the last branch at
 /// the PMI for all of them.
 fn can_wait(pmu: &Pmu, attr: &Attributes, format: PebsFormat) -> bool {
     if attr.has_aux_action || attr.ends_turns() || needs_branches(pmu, attr) {
@@ -184,7 +182,7 @@ fn groups(pmu: &Pmu, attr: &Attributes) -> Groups {
     if has(st::MEMORY) {
         groups |= Groups::MEMORY;
     }
-    // The next instruction's address is a register, and so is the code of an abort.
+    // The next instruction's address is in a register, and so is the code of an abort.
     let aborts =
         has(st::WEIGHT | st::TRANSACTION) && attr.config & EventSelect::CODE == TRANSACTION_ABORTED;
     if of_general(st::REGS_INTR, attr.sample_regs_intr)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Topdown events: the rules of topdown metrics.
+//! The rules for topdown events.
 //!
-//! The topdown method classifies the slots of the pipeline by their fate.
+//! The topdown method classifies the pipeline's slots by how they were used.
 //!
 //! From Ice Lake on, fixed counter 3 counts the slots, and each byte of PERF_METRICS is the share
-//! of a class, a *metric*. A metric has event code 0, and counts only in a group that slots lead.
+//! of a class, a *metric*. A metric has event code 0, and counts only in a group whose leader
+//! counts slots.
 
 use super::attr::{
     Attributes,
@@ -19,25 +20,24 @@ use crate::logic::{
 
 /// The pseudo code of TOPDOWN.SLOTS.
 pub const SLOTS: u64 = 0x0400;
-/// The first and the last pseudo code of the events that are read from PERF_METRICS, 0x100 apart.
-/// Mainline: `INTEL_TD_METRIC_RETIRING` and `INTEL_TD_METRIC_MAX`,
-/// `arch/x86/include/asm/perf_event.h`.
+/// The first and the last pseudo code of metrics, which are 0x100 apart. Mainline:
+/// `INTEL_TD_METRIC_RETIRING` and `INTEL_TD_METRIC_MAX`, `arch/x86/include/asm/perf_event.h`.
 const FIRST_METRIC: u64 = 0x8000;
 const LAST_METRIC: u64 = 0x8700;
-/// The bit of TOPDOWN.SLOTS' attr.config1 that has RDPMC clear PERF_METRICS, on processors that can
-/// do it. No supported model can, so it has no effect.
+/// The bit in attr.config1 of TOPDOWN.SLOTS by which RDPMC clears PERF_METRICS, on processors that
+/// can do this. No supported model can, so the bit has no effect.
 const METRICS_CLEAR: u64 = 1;
 
-/// Refuses filters and values for topdown events, and metrics without slots that lead them, on a
-/// PMU with PERF_METRICS. Without, a metric counts all slots.
+/// On a PMU with PERF_METRICS, refuses filters and values for topdown events, and metrics in groups
+/// that slots do not lead. Without PERF_METRICS, a metric counts all slots.
 ///
-/// A metric that the model lacks is an event without a meaning on any counter, as in mainline.
+/// A metric that the model lacks is a meaningless event that may use any counter, as in mainline.
 ///
 /// # Errors
 ///
-/// In mainline's order: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c`. Mainline takes a
-/// metric with one of the bits that it ignores, like attr.config's bit for user mode, for another
-/// event.
+/// In mainline's order: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c`. Mainline does not
+/// recognise a metric with one of the bits that it ignores, such as attr.config's bit for user
+/// mode.
 pub(super) fn check(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
     const FILTERS: u64 = EventSelect::EDGE
         | EventSelect::INV

@@ -39,7 +39,7 @@ impl Errno {
 }
 
 impl Refusal {
-    /// Returns the errno, which the variant's doc explains.
+    /// Returns the errno, which the variant's doc names.
     pub const fn errno(&self) -> Errno {
         match self {
             Self::OtherType | Self::CacheEventAbsent | Self::HardwareEventAbsent => Errno::NoEntry,

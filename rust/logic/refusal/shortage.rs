@@ -9,8 +9,8 @@ use crate::logic::regs::counter::CounterMask;
 /// The reason why events do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// Some events compete for fewer counters, whatever counters the others have. For events that
-    /// take a pair, these are the pairs' first counters.
+    /// Some events compete for fewer counters than events, whichever counters the others have. For
+    /// events that take pairs, the counters are the pairs' first ones.
     Contended {
         /// Number of events.
         events: u32,
@@ -35,7 +35,8 @@ pub enum Shortage {
 }
 
 impl Shortage {
-    /// Returns the shortage where all `counters` are wanted, and by one event more.
+    /// Returns the shortage in which all `counters` are wanted, by one event more than there are
+    /// counters.
     pub const fn more_than(counters: CounterMask) -> Self {
         Self::Contended {
             events: counters.weight().wrapping_add(1),

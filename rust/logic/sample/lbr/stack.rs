@@ -102,7 +102,7 @@ impl Branches {
     }
 
     /// Adds an older branch whose kind is known, with the privilege level of its target.
-    /// [`Kinds::NONE`]: unknown.
+    /// Pass [`Kinds::NONE`] if it is unknown.
     pub fn push_classified(&mut self, branch: Branch, kind: Kinds) {
         if let Some(slot) = self.kinds.get_mut(self.len) {
             *slot = Some(kind);
