@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The lines in the log about a PMU that the driver has taken over.
+//! The log messages about a PMU that the driver has taken over.
 
 use super::CorePmu;
 use crate::x86::topology::threads_per_core;
@@ -8,7 +8,7 @@ use kernel::prelude::*;
 
 /// Logs the PMU, its counters, unused parts and work-arounds.
 ///
-/// `predecessor` says whether the built-in driver was in charge of it. Process context.
+/// `predecessor` is set if the built-in driver was in charge of it. Process context.
 pub(super) fn announce(pmu: &CorePmu, predecessor: bool) {
     let driver = pmu.ops();
     let pmu = &driver.hardware.pmu;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A core PMU with this driver: the state that its CPUs share, and the state of each.
+//! A core PMU of this driver: the state that its CPUs share, and the state of each CPU.
 
 use super::{
     cpu::Cpu,
@@ -47,19 +47,19 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The name, the event type and the type of cores of a PMU. Its predecessor has the same name and
-/// event type.
+/// The name, the event type and the core type of a PMU. Its predecessor has the same name and event
+/// type.
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
-    /// The index of the type of its CPUs' cores in [`cpus`](super::machine::cpus).
+    /// The index of the core type in [`cpus`](super::machine::cpus).
     pub(super) index: usize,
     pub(super) name: &'static CStr,
     pub(super) event_type: u32,
 }
 
 impl Identity {
-    /// Returns the identity of the PMU of cores of type `core`, which has this `index`. [`None`] if
-    /// this driver has no such PMU.
+    /// Returns the identity of the PMU for cores of the type `core`, which has this `index`.
+    /// [`None`] if this driver has no such PMU.
     pub(super) fn of(core: CoreType, index: usize) -> Option<Self> {
         (core == CoreType::ONLY).then_some(Self {
             index,
@@ -69,7 +69,7 @@ impl Identity {
     }
 }
 
-/// The driver of a core PMU, as the perf core sees it.
+/// The driver of a core PMU, for the perf core.
 pub(crate) struct Driver {
     pub(super) identity: Identity,
     pub(super) hardware: Hardware,
@@ -78,17 +78,17 @@ pub(crate) struct Driver {
     pub(super) common: Arc<Common>,
     /// The units.
     pub(super) units: Units,
-    /// The setting of `rpmu/switch_max_percent`: the part of the time that this may take.
+    /// The setting of `rpmu/switch_max_percent`: the maximum part of the time for ending turns.
     pub(super) switch_max_percent: AtomicU32,
-    /// Set if the threads of a core must agree on the counters and registers that each uses.
+    /// Set if the threads of a core have to coordinate their use of counters and registers.
     pub(super) shares_a_core: bool,
-    /// For [`perf_core`](crate::perf_core).
+    /// The state of [`perf_core`](crate::perf_core).
     internals: PmuState<Self>,
 }
 
 has_internals!(Driver.internals, EventData.internals);
 
-/// A core PMU with this driver.
+/// A core PMU of this driver.
 pub(crate) type CorePmu = perf::Pmu<Driver>;
 
 impl Driver {
@@ -117,21 +117,21 @@ impl Driver {
         KBox::try_init(driver, GFP_KERNEL)
     }
 
-    /// Returns whether the core's other thread or TSX can take counters from events, and a CPU can
-    /// be made to schedule its events anew when they are free again.
+    /// Returns whether a CPU may have to be made to schedule its events anew, and can be: the
+    /// core's other thread or TSX can take counters from events and free them again.
     pub(super) fn can_resched(&self) -> bool {
         (self.shares_a_core || self.units.tfa.is_some()) && self.common.can_resched
     }
 
-    /// Returns the counters that are left to TSX transactions.
+    /// Returns the counters that are reserved for TSX transactions.
     #[inline]
     pub(super) fn left_to_tsx(&self) -> CounterMask {
         let tfa = self.units.tfa.as_ref();
         tfa.map_or(CounterMask::EMPTY, Tfa::closed)
     }
 
-    /// Ends the turn of the groups on this CPU after an overflow, unless that has taken too much of
-    /// the time. Any context.
+    /// Ends the turn of the groups on this CPU after an overflow, unless ending turns has taken too
+    /// much of the time. Any context.
     pub(super) fn end_turn(&self, cx: &OnCpu<'_, Self>) {
         let max_percent = self.switch_max_percent.load(Relaxed);
         cx.end_turn(|EndCost { since, cost }| may_end_turn(since, cost, max_percent));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kernel's errors for the reasons of `rust/logic`.
+//! Converting the reasons of `rust/logic` to the kernel's errors.
 
 use crate::logic::{
     pmu::Unsupported,

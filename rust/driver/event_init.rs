@@ -43,7 +43,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Makes the driver's data of a new event, or refuses the event, which is recorded.
+/// Makes the driver's data of a new event, or refuses the event and records the refusal.
 pub(super) fn event_init(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
@@ -61,7 +61,7 @@ pub(super) fn event_init(
         Some(_) => Leader::Slots,
         None => Leader::Other,
     };
-    // IBS knows no extensions: such an event is refused below.
+    // IBS has no extensions: a precise event with extensions is refused below.
     let forwards = |ibs: &Ibs| attr.is_precise() && !attr.has_extensions() && ibs.forward(event);
     if driver.common.ibs.as_ref().is_some_and(forwards) {
         return Err(Refusal::OtherType.into());
@@ -73,7 +73,7 @@ pub(super) fn event_init(
 }
 
 /// Records the refusal of an event.
-// Apart, since its stack is not needed for an event that fits.
+// A separate function: an event that fits does not need its stack.
 #[cold]
 #[inline(never)]
 fn refuse(
@@ -82,7 +82,7 @@ fn refuse(
     attr: &Attributes,
     explanation: &Explanation,
 ) {
-    // The perf core offers such an event to other PMUs: nothing is refused yet.
+    // The perf core offers an event of another type to other PMUs, so it is not refused yet.
     if explanation.refusal != Refusal::OtherType {
         let refused = Refused::now(*attr, event, *explanation);
         refused.trace(event);
@@ -92,7 +92,7 @@ fn refuse(
     }
 }
 
-// A large error costs little here: it passes through one call, in process context.
+// The large error type costs little here: it passes through one call, in process context.
 #[allow(clippy::result_large_err)]
 fn decide(
     driver: &Driver,
@@ -102,7 +102,7 @@ fn decide(
 ) -> Result<Placed<Driver>, Explanation> {
     let hardware = &driver.hardware;
     let pmu = &hardware.pmu;
-    // A microcode update may have changed it since the driver was loaded.
+    // A microcode update may have changed the precision since the driver was loaded.
     let precision = driver
         .units
         .pebs
@@ -143,7 +143,7 @@ fn decide(
         Limits::NONE
     };
 
-    // On an idle PMU: a group that does not fit there never will.
+    // Check the group on an idle PMU: if it does not fit there, it never will.
     let transactions = driver.left_to_tsx();
     let limits = limits.closing(transactions);
     validate(driver, event, &data, &limits).map_err(|refusal| Explanation {
@@ -156,23 +156,23 @@ fn decide(
     Ok(data)
 }
 
-/// Makes the data of an inherited event from those of `parent`.
+/// Makes the data of an inherited event from the data of its `parent`.
 ///
-/// The event is not examined again: an error would be fork()'s. Other CPUs, settings, privileges
-/// and the group may have changed since `parent` was granted. Mainline examines it.
+/// The event is not checked again, because fork() would fail with the error. CPUs, settings,
+/// privileges and the group may have changed since `parent` was accepted. Mainline checks it.
 fn inherit(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
     parent: &perf::Event<Driver>,
 ) -> Result<Placed<Driver>> {
     let (place, from) = (Place::new()?, parent.data());
-    // Succeeds, as `parent` excludes them already.
+    // This succeeds, because `parent` already excludes them.
     let no_tracers = exclude_tracers(driver, from.branches)?;
     let random_state = begin_first_period(event, parent.sample_period(), from.periods.random);
     let page = driver.common.user_read.page(event);
     let mut constraint = from.demand.constraint;
     if from.is_metric() && !event.is_member() {
-        // The slots have been closed, so `parent` does not count any more either.
+        // The slots event was closed, so `parent` does not count any more either.
         constraint = Constraint::any_of(CounterMask::EMPTY);
     }
     let configured = from.configured(parent.sample_period());
@@ -182,7 +182,7 @@ fn inherit(
     Ok(data)
 }
 
-/// Excludes Intel PT and BTS for an event with these branches, if it has any.
+/// Excludes Intel PT and BTS for an event with `branches`, if it has any.
 fn exclude_tracers(
     driver: &Driver,
     branches: Option<lbr::Request>,
@@ -195,8 +195,8 @@ fn exclude_tracers(
     }
 }
 
-/// Sets the period of a new event, and its first one, which may be random. Returns the state of the
-/// generator.
+/// Sets the period of a new event, and its first period, which may be random. Returns the
+/// generator's state.
 fn begin_first_period(
     event: &perf::NewEvent<'_, Driver>,
     period: u64,
@@ -210,7 +210,7 @@ fn begin_first_period(
     state
 }
 
-/// Binds a new event to the slots of its group, if it is a metric.
+/// Binds a new event to the slots event of its group, if it is a metric.
 fn join_slots(event: &perf::NewEvent<'_, Driver>, data: &EventData) {
     if data.is_metric() {
         event.bind_to_leader();
@@ -250,7 +250,7 @@ pub(super) fn check_period(
     period: u64,
 ) -> Result<(), Refusal> {
     let (hardware, data) = (&driver.hardware, event.data());
-    // Like mainline, which does not report here that there is no BTS, but that the period is wrong.
+    // Like mainline, which here does not report missing BTS, but a wrong period.
     if data.is_too_short(hardware, period) || period == 1 && data.counts_branches(hardware) {
         return Err(Refusal::PeriodTooShort);
     }

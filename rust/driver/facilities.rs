@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Facilities of the kernel and the machine that the driver can do without. It looks for them when
-//! it is loaded, and logs what does not work without them.
+//! Optional facilities of the kernel and the machine. The driver looks for them when it is loaded,
+//! and logs what does not work without them.
 
 use crate::{
     kern::parameter,
@@ -18,7 +18,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Returns whether a feature was tried on this version of the kernel. Logs what does not work
+/// Returns whether a feature was tried on this kernel version. If not, logs what does not work
 /// without it.
 ///
 /// Process context.
@@ -31,7 +31,8 @@ pub(super) fn was_tried(feature: tried::Feature) -> bool {
     was_tried
 }
 
-/// Binds the functions that deliver samples. Returns whether overflows can become samples.
+/// Binds the functions that deliver samples. Returns whether they are bound, so that overflows
+/// become samples.
 ///
 /// Process context.
 pub(super) fn bind_sampling() -> bool {
@@ -65,7 +66,7 @@ pub(super) fn bind_resched() -> bool {
         .is_ok()
 }
 
-/// Finds AMD's PMU for precise events. [`None`] if the machine does not have it.
+/// Finds AMD's PMU for precise events. Returns [`None`] if the machine does not have it.
 ///
 /// Process context.
 pub(super) fn find_ibs() -> Option<Ibs> {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! CPUs that come up and go down, and the loading and unloading of the driver on each of them.
+//! Starting and stopping the driver on a CPU: when the CPU comes up or goes down, and when the
+//! driver is loaded or unloaded.
 //!
-//! A CPU that goes down gets its registers back as the driver found them. They keep their values
-//! while the CPU is off (INIT does not change them, SDM volume 3, table 10-1), and it may come back
-//! when the built-in driver is in charge again, which clears only registers that it uses.
+//! When a CPU goes down, its registers get the values that the driver found at first. They keep
+//! these while the CPU is off (INIT does not change them, SDM volume 3, table 10-1). When the CPU
+//! comes up again, the built-in driver may be in charge, and it only clears registers that it uses.
 //!
 //! The thread that switches a CPU off may have events, which stay on the CPU and count until the
-//! registers are restored. The perf core takes them away when the thread sleeps, and puts them on
-//! again when it runs on the CPU that has come back.
+//! registers are restored. The perf core removes them when the thread sleeps, and adds them again
+//! when the thread runs on the CPU after it has come up again.
 //!
-//! A CPU that comes up only joins its core. Its registers are set up for its first event.
+//! A CPU that comes up only joins its core. Its registers are set up when it gets its first event.
 
 use super::{
     cpu::Cpu,
@@ -21,7 +22,7 @@ use super::{
 use crate::perf::PmuDisabled;
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// Prepares this CPU for events: it has come up, or the driver is being loaded.
+/// Prepares this CPU for events, when it has come up or the driver is being loaded.
 pub(super) fn starting(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     driver.cpus.this_cpu(irqs).own.open(irqs);
@@ -29,17 +30,17 @@ pub(super) fn starting(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     driver.join_core(irqs);
 }
 
-/// Gives back this CPU: it goes down, or the driver is being unloaded.
+/// Gives back this CPU, when it goes down or the driver is being unloaded.
 ///
-/// The perf core has taken away the CPU's own events, but not those of the current thread.
+/// The perf core has removed the CPU's own events, but not the current thread's.
 pub(super) fn dying(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     give_back(pmu, irqs);
     pmu.stop_rotation(irqs);
     pmu.ops().leave_core(pmu, irqs);
 }
 
-/// Restores the registers of this CPU as the driver found them. No event counts there and callbacks
-/// do nothing until the CPU [comes up](starting) again.
+/// Restores the registers of this CPU to the values that the driver found. Until the CPU [comes
+/// up](starting) again, no event counts there and callbacks do nothing.
 pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     let cpu = driver.cpus.this_cpu(irqs);
@@ -52,7 +53,7 @@ pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
 }
 
 impl Driver {
-    /// Takes the events off the counters of this CPU, and restores the registers.
+    /// Removes the events from the counters of this CPU, and restores the registers.
     fn let_go(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
         let irqs = cx.irqs();
         let Some(mut own) = cpu.own.borrow(irqs) else {

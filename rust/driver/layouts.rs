@@ -11,14 +11,15 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Checks all layouts that the module relies on. Returns those of the built-in driver's structures.
+/// Checks all layouts on which the module relies. Returns the layouts of the built-in driver's
+/// structures.
 ///
-/// `trust` is a module parameter: without a description of the running kernel's structures, takes
-/// them to be those that the module was built for.
+/// `trust` is a module parameter: if the running kernel has no BTF, assumes the layouts for which
+/// the module was built.
 ///
-/// Fails with `ENOEXEC`, as for a module that was built for another kernel, with the difference in
-/// the log, or with `ENOMEM`. Changes nothing. Process context.
-// So that the frame is gone when the perf core is called.
+/// Fails with `ENOEXEC`, the error for a module that was built for another kernel, and logs the
+/// difference, or fails with `ENOMEM`. Changes nothing. Process context.
+// Not inlined, so that the frame is gone when the perf core is called.
 #[inline(never)]
 pub(crate) fn check_layouts(trust: bool) -> Result<Option<builtin::Layout>> {
     let running = match Running::find() {

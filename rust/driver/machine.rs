@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The core PMUs of the machine, what it has once for all of them, and the callbacks that the
-//! kernel makes once: NMIs, CPU hotplug, suspend and shutdown.
+//! The machine's core PMUs, the state that they share, and the callbacks that the kernel calls once
+//! for all of them: NMIs, CPU hotplug, suspend and shutdown.
 //!
 //! Each CPU belongs to at most one PMU, which [`Machine::this_cpu`] and [`Machine::pmu_of`] find.
-//! Today's machines have one PMU, that of all CPUs. A hybrid has one for each type of cores
+//! The supported machines have one PMU for all CPUs. A hybrid has one for each type of cores
 //! ([`cpus`]).
 
 pub(super) mod common;
@@ -71,19 +71,19 @@ pub(crate) struct Machine {
 }
 
 /// The PMU of a type of cores.
-// A type of its own keeps the name short of what drops it.
+// A separate type keeps the name of its drop function short.
 struct OfType(perf_core::Pmu<Driver>);
 
-/// The time in which users can see and use the PMUs. Dropping it waits until there are no events.
+/// The PMUs, offered to users. Dropping withdraws them, and waits until there are no events.
 pub(crate) struct Offered {
     _registrations: PerType<perf_core::Registration<Driver>>,
-    /// Notice when users disable events, of the PMUs that need it.
+    /// The watches on disabled events, for the PMUs that need them.
     _watches: PerType<perf_core::DisableWatch<Driver>>,
 }
 
 impl Machine {
-    /// Makes the PMUs that were `found`, which are not [registered](Self::register) yet. `builtin`
-    /// is [`check_layouts`](super::check_layouts)'s.
+    /// Makes the PMUs that were `found`. They are not [registered](Self::register) yet. `builtin`
+    /// is the result of [`check_layouts`](super::check_layouts).
     ///
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
@@ -117,11 +117,11 @@ impl Machine {
         self.pmus.iter().map(|pmu| &*pmu.0)
     }
 
-    /// Takes over the built-in driver's PMUs, until the result is dropped. There are none if that
-    /// driver has not initialised.
+    /// Takes over the built-in driver's PMUs, until the result is dropped. There are none if the
+    /// built-in driver has not initialised.
     ///
     /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if one of them cannot be taken over;
-    /// nothing has changed then. Process context.
+    /// then nothing has changed. Process context.
     #[inline]
     pub(crate) fn take_over(&self) -> Result<KBox<Predecessors>> {
         let mut found = PerType::new();
@@ -129,10 +129,11 @@ impl Machine {
         takeover::take_over(found)
     }
 
-    /// Reserves the counters' registers, which all PMUs have at the same addresses. `predecessor`
-    /// says whether the built-in driver has initialised.
+    /// Reserves the counters' registers, which have the same addresses for all PMUs. `predecessor`
+    /// is set if the built-in driver has initialised.
     ///
-    /// `EBUSY`, with a line in the log, if something else has reserved one. Process context.
+    /// Fails with `EBUSY`, and a line in the log, if something else has reserved one. Process
+    /// context.
     pub(crate) fn reserve(&self, predecessor: bool) -> Result<Reservation> {
         probe::reserve(
             takeover::widest(&self.pmus.map_ref(|pmu| &*pmu.0)).ok_or(ENODEV)?,
@@ -140,8 +141,8 @@ impl Machine {
         )
     }
 
-    /// Registers this machine as a handler of NMIs: in the built-in driver's place if there is a
-    /// `predecessor`, and that driver's handler can be reached.
+    /// Registers this machine as an NMI handler. It replaces the built-in driver's handler if there
+    /// is a `predecessor` and its handler can be found.
     ///
     /// Fails with `EBUSY` or `ENOMEM`. Process context.
     pub(crate) fn handle_nmis(
@@ -152,7 +153,7 @@ impl Machine {
         nmi::Registration::new(self.clone(), handler)
     }
 
-    /// Checks that the counters hold values: some hypervisors describe a PMU that does nothing.
+    /// Checks that the counters keep values: some hypervisors describe a PMU that does nothing.
     ///
     /// Fails with `ENODEV` or another error, and a line in the log. No driver may be using the
     /// PMUs. Process context.
@@ -162,9 +163,9 @@ impl Machine {
             .try_for_each(|pmu| probe::check_counters(pmu, cpus.one_of(pmu.ops().identity.index)))
     }
 
-    /// Offers the PMUs to users, in place of the `predecessors`.
+    /// Offers the PMUs to users, and replaces the `predecessors`.
     ///
-    /// Fails as [`perf_core::Registration::new`] does, or with `ENOMEM`; none is offered then.
+    /// Fails as [`perf_core::Registration::new`] does, or with `ENOMEM`; then no PMU is offered.
     /// Process context.
     #[inline(never)]
     pub(crate) fn offer(&self, predecessors: &Predecessors) -> Result<KBox<Offered>> {
@@ -186,9 +187,9 @@ impl Machine {
         }))
     }
 
-    /// Watches for events that users disable, if pinned groups can wait for the core's other thread
-    /// or for counter 3. Leaves that out if the functions cannot be probed or if this was not tried
-    /// on the kernel's version.
+    /// Starts watching for events that users disable, if pinned groups can wait for the core's
+    /// other thread or for counter 3. Returns no watches if the functions cannot be probed, or if
+    /// this was not tried on the kernel's version.
     fn watch_disabling(&self) -> PerType<perf_core::DisableWatch<Driver>> {
         let mut watches = PerType::new();
         let needs_one = |pmu: &&OfType| pmu.0.ops().can_resched();
@@ -208,8 +209,7 @@ impl Machine {
         watches
     }
 
-    /// Logs the PMUs. `predecessor` says whether the built-in driver was in charge. Process
-    /// context.
+    /// Logs the PMUs. `predecessor` is set if the built-in driver was in charge. Process context.
     pub(crate) fn announce(&self, predecessor: bool) {
         for pmu in self.pmus() {
             announce::announce(pmu, predecessor);
@@ -217,7 +217,7 @@ impl Machine {
     }
 }
 
-/// Makes a PMU that was found, which is not registered yet.
+/// Makes a PMU that was found. It is not registered yet.
 #[inline(never)]
 fn new_pmu(
     found: FoundPmu,

@@ -40,9 +40,9 @@
 //!  announce    the messages in the log
 //!```
 //!
-//! A new feature is a file in `unit/` and a line in the list in `unit/mod.rs`, which says what the
-//! feature may touch. An event that does not count on a counter alone is a [`Way`](event::Way), and
-//! `ways` calls the feature that counts it.
+//! A new feature is a file in `unit/` and a line in the list in `unit/mod.rs`, whose documentation
+//! says what a feature may use. An event that needs more than a counter has a [`Way`](event::Way)
+//! of its own, and `ways` calls the feature that counts it.
 //!
 //! # Access to the state
 //!
@@ -52,15 +52,15 @@
 //! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics, by the protocols of [`logic::pmi`](crate::logic::pmi) |
 //! | [`Sharing`]: the counters of a core's threads | callbacks on the core's CPUs, not the PMI | a lock |
 //! | [`unit::Own`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::Own`] |
-//! | [`unit::Shared`]: features | callbacks and the PMI on the CPU | each says so itself |
-//! | [`counter_use::Uses`]: what each counter does | callbacks and the PMI on the CPU | atomics |
+//! | [`unit::Shared`]: features | callbacks and the PMI on the CPU | each unit documents it |
+//! | [`counter_use::Uses`]: the use of each counter | callbacks and the PMI on the CPU | atomics |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
-//! | [`machine::common`], [`Hardware`] | all | constant, but for settings |
+//! | [`machine::common`], [`Hardware`] | all | constant, except settings |
 //! | [`machine::cpus`]: the PMU of each CPU | all | atomics; a CPU's changes when it comes up |
 //!
-//! The atomics are those of `core`, each access to which is one instruction. Only one CPU accesses
-//! them, so that only the compiler could reorder accesses. ([`kernel::sync::atomic`] calls a C
-//! function for each access. It is for data that CPUs share.)
+//! The atomics are `core`'s, each access to which is one instruction. Only one CPU accesses them,
+//! so only the compiler could reorder accesses. ([`kernel::sync::atomic`] calls a C function for
+//! each access. It is for data that CPUs share.)
 //!
 //! A PMI that interrupts a callback finds [`cpu::Own`] borrowed, and the rest consistent after each
 //! single store, by the rules in [`logic::regs::shadow`](crate::logic::regs::shadow).

@@ -38,27 +38,28 @@ use kernel::{
     prelude::*, //
 };
 
-/// The shortest `max_period`. With a shorter one a CPU could do little else than handle overflows.
+/// The shortest `max_period`. With a shorter one a CPU would do little but handle overflows.
 const SHORTEST_MAX_PERIOD: u64 = 1000;
 
-/// The PMUs that were detected, and the CPUs that have them.
+/// The detected PMUs, and the CPUs that have them.
 pub(crate) struct Found {
     pub(super) cpus: Cpus,
     pub(super) pmus: PerType<FoundPmu>,
 }
 
-/// A PMU that was detected.
+/// A detected PMU.
 pub(super) struct FoundPmu {
     pub(super) identity: Identity,
     pub(super) hardware: KBox<Hardware>,
 }
 
-/// Detects the PMUs of this machine and how to drive them, each on a CPU that has it.
+/// Detects the PMUs of this machine, each on a CPU that has it.
 ///
-/// `policy` and `max_period` are module parameters: how events get counters, and the number of
-/// events after which counters overflow, 0 for as many as they can count.
+/// `policy` and `max_period` are module parameters: the policy of assigning counters, and the
+/// longest period for which counters are programmed, 0 for the longest possible.
 ///
-/// `ENODEV`, with the reason in the log, `EINVAL` or `ENOMEM`. Changes nothing. Process context.
+/// Fails with `ENODEV`, and the reason in the log, `EINVAL` or `ENOMEM`. Changes nothing. Process
+/// context.
 #[inline(never)]
 pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<KBox<Found>> {
     let Some(known_policy) = Policy::from_name(policy.to_bytes()) else {
@@ -78,7 +79,7 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<KBox<Found>> {
             identity: Identity::of(*core, index).ok_or(ENODEV)?,
             hardware: Hardware::new(pmu, known_policy, max_period, cpu)?,
         };
-        // There is room for one of each type.
+        // There is room for one PMU of each type.
         pmus.push(found).map_err(|_| ENODEV)?;
     }
     Ok(KBox::new(Found { cpus, pmus }, GFP_KERNEL)?)
@@ -90,7 +91,7 @@ fn is_hybrid() -> bool {
     Vendor::from_cpuid(&cpuid.vendor()) == Some(Vendor::Intel) && cpuid.is_hybrid()
 }
 
-/// Detects the PMU of `cpu`, or of any CPU if that is [`None`].
+/// Detects the PMU of `cpu`, or of any CPU if `cpu` is [`None`].
 #[inline(never)]
 fn find_pmu(cpu: Option<CpuId>) -> Result<KBox<Pmu>> {
     let (mut cpuid, mut perf_capabilities) = (None, None);
@@ -110,9 +111,9 @@ fn find_pmu(cpu: Option<CpuId>) -> Result<KBox<Pmu>> {
     }
 }
 
-/// Reserves the counters' registers; `predecessor` says whether the built-in driver has
-/// initialised. `EBUSY`, with a line in the log, if something else has reserved one.
-// Apart: it takes stack, which is needed while the perf core is called.
+/// Reserves the counters' registers. `predecessor` is set if the built-in driver has initialised.
+/// Fails with `EBUSY`, and a line in the log, if something else has reserved one.
+// A separate function: its stack must be free while the perf core is called.
 #[inline(never)]
 pub(super) fn reserve(pmu: &CorePmu, predecessor: bool) -> Result<Reservation> {
     let reserved = pmu.ops().hardware.reserve(predecessor);
@@ -128,7 +129,7 @@ pub(super) fn reserve(pmu: &CorePmu, predecessor: bool) -> Result<Reservation> {
     })
 }
 
-/// Logs which of the counters' registers something else has reserved.
+/// Logs the counters' register that something else has reserved.
 pub(super) fn log_reserved(register: Option<Msr>) {
     match register {
         Some(register) => pr_err!(
@@ -140,11 +141,11 @@ pub(super) fn log_reserved(register: Option<Msr>) {
     }
 }
 
-/// Checks on `cpu`, or here if that is [`None`], that the counters are real: some hypervisors
-/// describe a PMU that does nothing.
+/// Checks on `cpu`, or on this CPU if `cpu` is [`None`], that the counters are real: some
+/// hypervisors describe a PMU that does nothing.
 ///
-/// An error, mostly `ENODEV`, with the reason in the log. The PMU must not be in use. Process
-/// context.
+/// Fails with `ENODEV` or another error, and the reason in the log. The PMU must not be in use.
+/// Process context.
 pub(super) fn check_counters(pmu: &CorePmu, cpu: Option<CpuId>) -> Result {
     let hardware = &pmu.ops().hardware;
     let mut unreal = Err(ENXIO);
@@ -180,7 +181,7 @@ fn read_cpuid() -> Cpuid {
         }
     };
     let leaf_0 = leaf(0);
-    // CPUID returns another leaf's data for one that does not exist.
+    // For a leaf that does not exist, CPUID returns another leaf's data.
     let leaf_if_any = |number| {
         if number <= leaf_0.eax {
             leaf(number)

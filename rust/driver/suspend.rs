@@ -2,13 +2,13 @@
 
 //! Suspend and resume of the last CPU. (For the other CPUs, see [`hotplug`](super::hotplug).)
 //!
-//! The perf core takes away neither that CPU's events nor those of the task that suspends the
-//! machine. With the built-in driver, which does nothing, the boot CPU's events count no more until
-//! they are scheduled anew. Here they count on.
+//! The perf core removes neither this CPU's events nor those of the task that suspends the machine.
+//! The built-in driver does nothing, and after resume the boot CPU's events do not count until they
+//! are scheduled anew. With this driver they continue to count.
 //!
-//! On shutdown the perf core takes away the CPUs' own events, but tasks go on counting until their
+//! On shutdown the perf core removes the CPUs' own events, but events of tasks count until their
 //! CPU is stopped. So each CPU is [given back](super::hotplug::give_back): after `kexec`, the next
-//! kernel finds the registers as they are then, and its driver refuses a PMU with events selected
+//! kernel finds the registers in this state, and its driver would refuse a PMU with selected events
 //! (`check_hw_exists()`, `arch/x86/events/core.c`).
 
 use super::CorePmu;
@@ -31,7 +31,7 @@ pub(super) fn suspend(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     });
 }
 
-/// Sets up the registers of this CPU, and lets its events count on.
+/// Sets up the registers of this CPU, and lets its events continue to count.
 pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     driver.hardware.starting(irqs);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The PMU's files in sysfs: those of the built-in driver, and this driver's own in `rpmu/`. The
-//! fields that this driver alone knows are in `format/` on request.
+//! The PMU's files in sysfs: the built-in driver's files, and this driver's own in `rpmu/`. Fields
+//! that only this driver has are shown in `format/` on request.
 
 mod settings;
 
@@ -31,7 +31,8 @@ use settings::{
     SwitchMaxPercent, //
 };
 
-/// Makes the directories of `pmu`. If the CPUs are not `alike`, a file has those that have the PMU.
+/// Makes the directories of `pmu`. If the CPUs are not `alike`, adds a file with the CPUs that have
+/// the PMU.
 #[inline(never)]
 pub(super) fn groups(pmu: &Pmu, alike: bool) -> Result<Groups> {
     let mut groups = KVec::new();
@@ -47,7 +48,7 @@ pub(super) fn groups(pmu: &Pmu, alike: bool) -> Result<Groups> {
     Groups::new(groups)?.with_request(own_format()?)
 }
 
-/// Makes `rpmu/`: the settings that this driver alone has.
+/// Makes `rpmu/`: the settings that only this driver has.
 #[inline(never)]
 fn own_settings() -> Result<Group> {
     let mut group = Group::new(c"rpmu");
@@ -56,12 +57,12 @@ fn own_settings() -> Result<Group> {
     Ok(group)
 }
 
-/// The fields that this driver alone knows:
+/// Makes the fields that only this driver has:
 /// [`logic::open::extensions`](crate::logic::open::extensions).
 ///
-/// In the kernel's ABI, fields are of `config`, `config1` and `config2`. Perf before 5.17 does not
-/// know the PMU if there are others, and later versions warn about those they do not know. So these
-/// are there on request.
+/// In the kernel's ABI, fields are parts of `config`, `config1` and `config2`. Perf before 5.17
+/// rejects a PMU with other fields, and later versions warn about unknown ones. So these fields are
+/// only shown on request.
 #[inline(never)]
 fn own_format() -> Result<Group> {
     let mut group = Group::new(c"format");
@@ -89,7 +90,7 @@ fn settings(pmu: &Pmu) -> Result<Group> {
     Ok(top)
 }
 
-/// Makes `format/`: the bits of the attributes that a field is.
+/// Makes `format/`: the attribute bits of each field.
 #[inline(never)]
 fn format(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"format");
@@ -99,7 +100,7 @@ fn format(pmu: &Pmu) -> Result<Group> {
     Ok(group)
 }
 
-/// Makes `events/`: the generic hardware events, and those of topdown, TSX, loads and stores.
+/// Makes `events/`: the generic hardware events, and events for topdown, TSX, loads and stores.
 #[inline(never)]
 fn events(pmu: &Pmu) -> Result<Group> {
     let mut group = Group::new(c"events");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Take-over of the PMUs from the built-in driver: of all of them or none.
+//! Taking over the PMUs from the built-in driver: all of them or none.
 //!
 //! Only the PMUs are unregistered. The built-in driver itself stays: its NMI handler [calls this
 //! driver](crate::x86::builtin::nmi), its CPU hotplug callbacks do not touch the counters (see
@@ -32,22 +32,22 @@ use kernel::{
 /// INST_RETIRED.ANY_P: an event that every core PMU on x86 accepts.
 const SOME_EVENT: u64 = 0xc0;
 
-/// Attempts to unregister, and the time between two: an event that was just closed may take a
-/// moment to go.
+/// The number of attempts to unregister, and the time between two: an event that was just closed
+/// may need a moment until it is freed.
 const TRIES: u32 = 10;
 const PAUSE: Delta = Delta::from_millis(10);
 
-/// The built-in driver's PMUs, unregistered. Dropping registers them again, in the order of the
-/// first time.
+/// The built-in driver's PMUs, unregistered. Dropping registers them again, in their original
+/// order.
 pub(crate) struct Predecessors(PerType<UnregisteredPmu>);
 
 impl Predecessors {
-    /// Returns whether the built-in driver has not initialised.
+    /// Returns whether there are no predecessors, because the built-in driver has not initialised.
     pub(crate) fn are_none(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the PMU that has this `name`, if there is one.
+    /// Returns the PMU with this `name`, if there is one.
     pub(super) fn of(&self, name: &CStr) -> Option<&UnregisteredPmu> {
         self.0.iter().find(|pmu| pmu.name() == name)
     }
@@ -75,13 +75,13 @@ pub(super) fn find_predecessors(
         if pmu.name() != name {
             return Err(log_other(pmu.name()));
         }
-        // There is room for one of each type.
+        // There is room for one PMU of each type.
         found.push(pmu).map_err(|_| ENODEV)?;
     }
     Ok(())
 }
 
-/// Returns the one of `pmus` that has the registers of the others, too.
+/// Returns the PMU in `pmus` whose registers include those of all others.
 pub(super) fn widest<'a>(pmus: &PerType<&'a CorePmu>) -> Option<&'a CorePmu> {
     pmus.iter()
         .copied()
@@ -89,7 +89,8 @@ pub(super) fn widest<'a>(pmus: &PerType<&'a CorePmu>) -> Option<&'a CorePmu> {
 }
 
 /// Logs why the built-in driver's PMU was not found.
-// Apart, as the next one: messages take stack, which is needed while the perf core is called.
+// A separate function, like the next one: messages need stack, which must be free while the perf
+// core is called.
 #[cold]
 #[inline(never)]
 fn log_not_found(not_found: &NotFound, widest: Option<&CorePmu>) -> Error {
@@ -122,10 +123,10 @@ fn log_other(name: &CStr) -> Error {
     ENODEV
 }
 
-/// Refuses guests that would have the PMU to themselves until the result is dropped. [`None`] if
-/// there can be none.
+/// Refuses guests with a mediated vPMU until the result is dropped. Returns [`None`] if the kernel
+/// does not support such guests.
 ///
-/// Fails with `EBUSY`, and a line in the log, if there is one. Process context.
+/// Fails with `EBUSY`, and a line in the log, if such a guest exists. Process context.
 #[inline(never)]
 pub(crate) fn refuse_mediated_guests() -> Result<Option<NoMediatedGuests>> {
     match NoMediatedGuests::new() {
@@ -148,14 +149,14 @@ pub(crate) fn refuse_mediated_guests() -> Result<Option<NoMediatedGuests>> {
 
 /// Unregisters the built-in driver's PMUs until the result is dropped.
 ///
-/// Fails with `EBUSY`, and a line in the log about the users of one, if one is in use; nothing has
-/// changed then. Process context.
+/// Fails with `EBUSY` if a PMU is in use, and logs its users; then nothing has changed. Process
+/// context.
 #[inline(never)]
 pub(super) fn take_over(mut pmus: PerType<BuiltinPmu>) -> Result<KBox<Predecessors>> {
     let place = KBox::new_uninit(GFP_KERNEL)?;
     let count = pmus.len();
     for _ in 0..TRIES {
-        // While an attempt lasts that fails, opening events fails.
+        // Check first: during an attempt that fails, opening events fails.
         if !pmus.iter().any(is_used) {
             pmus = match pmus.take_all(BuiltinPmu::unregister, UnregisteredPmu::give_back) {
                 Ok(taken) => return Ok(place.write(Predecessors(taken))),
@@ -168,20 +169,20 @@ pub(super) fn take_over(mut pmus: PerType<BuiltinPmu>) -> Result<KBox<Predecesso
         }
         fsleep(PAUSE);
     }
-    // If none is used any more, the last attempt was too early for an event of one of them.
+    // If no PMU is in use any more, the last attempt was too early: an event had just been closed.
     if let Some(pmu) = pmus.iter().find(|pmu| is_used(pmu)).or(pmus.get(0)) {
         log_in_use(pmu);
     }
     Err(EBUSY)
 }
 
-// Apart, as the next one: the list of users takes stack.
+// A separate function, like the next one: the list of users needs stack.
 #[inline(never)]
 fn is_used(pmu: &BuiltinPmu) -> bool {
     !pmu.users().are_none()
 }
 
-/// Logs what uses a PMU.
+/// Logs the users of a PMU.
 #[cold]
 #[inline(never)]
 fn log_in_use(pmu: &BuiltinPmu) {

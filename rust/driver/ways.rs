@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that do not count on a counter alone: the unit that counts each [`Way`] is called here.
+//! Events that need more than a counter: calls the unit that counts each [`Way`].
 
 use super::{
     counter_use::Way,
@@ -37,7 +37,7 @@ impl Driver {
         Topdown::new(cx, &cpu.shared)
     }
 
-    /// Returns PEBS, and that of this CPU.
+    /// Returns the PEBS unit and its state on this CPU.
     fn precise<'a>(&'a self, cx: &'a OnCpu<'_, Self>) -> Option<(&'a Pebs, Here<'a>)> {
         let cpu = self.cpus.this_cpu(cx.irqs());
         let pebs = self.units.pebs.as_ref()?;
@@ -45,7 +45,7 @@ impl Driver {
     }
 
     /// Programs `counter` for `event`, which counts in a [`Way`] of its own, before or instead of
-    /// the usual steps. Returns whether that is all. The PMU is disabled.
+    /// the usual steps. Returns whether the usual steps are left out. The PMU is disabled.
     #[cold]
     #[inline(never)]
     pub(super) fn start_special(
@@ -77,7 +77,7 @@ impl Driver {
         event::hold(event, counter);
         shared.activate(counter, id);
         if event.is_stopped() && !event.data().is_metric() {
-            // By an NMI, since the caller has checked.
+            // An NMI has stopped the event since the caller's check.
             shared.halt(counter);
         }
         event.update_userpage();
@@ -114,7 +114,7 @@ impl Driver {
             }
             Way::Slots => {
                 self.topdown(cx).update_alone(counter, event);
-                // Not the value: the next event needs another PERF_METRICS.
+                // Forget the value: the next event needs another PERF_METRICS.
                 shadow.stop(counter, None);
                 shadow.stop_metrics();
             }
@@ -128,8 +128,8 @@ impl Driver {
         }
     }
 
-    /// Has no more overflows of the precise `event` on `counter` recorded: it stops, or leaves the
-    /// counter. The PMU is disabled.
+    /// Stops recording overflows of the precise `event` on `counter`, which is being stopped or
+    /// leaves the counter. The PMU is disabled.
     #[inline(always)]
     fn stop_precise(&self, cx: &OnCpu<'_, Self>, counter: CounterId, event: &Event<Self>) {
         if let Some((pebs, here)) = self.precise(cx) {
@@ -137,7 +137,7 @@ impl Driver {
         }
     }
 
-    /// Takes `event`, which counts in a [`Way`] of its own and which an NMI has stopped, off
+    /// Removes `event`, which counts in a [`Way`] of its own and which an NMI has stopped, from
     /// `counter`. The PMU is disabled.
     #[cold]
     #[inline(never)]
@@ -181,8 +181,8 @@ impl Driver {
         }
     }
 
-    /// Restarts `event`, which counts in a [`Way`] of its own, on `counter` in an NMI that has
-    /// stopped it. Returns whether it did.
+    /// Restarts `event`, which counts in a [`Way`] of its own, on `counter`, in the NMI that has
+    /// stopped it. Returns whether it was restarted.
     #[cold]
     pub(super) fn restart_special_in_nmi(
         &self,
@@ -217,8 +217,8 @@ impl Driver {
         true
     }
 
-    /// Brings the count of `event`, which counts in a [`Way`] of its own, up to date, and with a
-    /// metric's those of its whole group. Any context.
+    /// Brings the count of `event`, which counts in a [`Way`] of its own, up to date. For a metric,
+    /// does so for its whole group. Any context.
     #[cold]
     #[inline(never)]
     pub(super) fn read_special(
@@ -236,7 +236,7 @@ impl Driver {
             way @ (Way::Slots | Way::Metric) => {
                 let in_nmi = cx.in_nmi();
                 if way == Way::Metric && !in_nmi && cx.is_reading_group() {
-                    // The leader comes first, and has been read with all metrics.
+                    // The leader is read first, together with all metrics.
                     return;
                 }
                 let enabled = self.stop_all(cx);
@@ -264,9 +264,9 @@ impl Driver {
         self.run_again(cx, enabled);
     }
 
-    /// Stops the counters as in a PMI, which may come in between. Returns those that
-    /// [ran](Self::run_again), none if the PMU is disabled. Any context.
-    // Two functions, since the stack of either is not needed in between.
+    /// Stops the counters as a PMI does, which may come in between. Returns the counters to [run
+    /// again](Self::run_again); none if the PMU is disabled. Any context.
+    // Separate functions for stopping and running: their stack is free in between.
     #[inline(never)]
     fn stop_all(&self, cx: &OnCpu<'_, Self>) -> CounterMask {
         let enabled = self.cpus.this_cpu(cx.irqs()).shared.take_enabled();
@@ -276,13 +276,14 @@ impl Driver {
         enabled
     }
 
-    /// Lets the `enabled` counters run that were [stopped](Self::stop_all).
+    /// Lets the `enabled` counters, which were [stopped](Self::stop_all), run again.
     #[inline(never)]
     fn run_again(&self, cx: &OnCpu<'_, Self>, enabled: CounterMask) {
         let cpu = self.cpus.this_cpu(cx.irqs());
         cpu.shared.set_enabled(enabled);
         if !enabled.is_empty() {
-            // A PMI in between has stopped what runs with the counters, and left it so.
+            // A PMI in between has stopped the units that run with the counters, and has not
+            // restarted them.
             self.units.go_on(&cpu.units, self.site(cpu, cx.irqs()));
         }
         cpu.shared.run(&self.hardware, cx.irqs());

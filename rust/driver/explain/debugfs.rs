@@ -2,8 +2,8 @@
 
 //! The directory `rpmu/` in debugfs, for root.
 //!
-//! Its files are no interface for programs. They exist as long as the module is loaded. A kernel
-//! without debugfs only lacks these reports.
+//! Its files are not an interface for programs. They exist while the module is loaded. Without
+//! debugfs, only these reports are missing.
 
 use super::{
     snapshot::Snapshot,
@@ -35,11 +35,11 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The files. Dropping removes them, and waits until none is being read.
+/// The files of a machine. Dropping removes them, and waits until none is being read.
 pub(crate) struct Files(#[expect(dead_code)] Dir);
 
 impl Files {
-    /// Makes the files of `machine`. Without memory, says so and makes none.
+    /// Makes the files of `machine`. If memory is short, logs this and makes no files.
     #[inline(never)]
     pub(crate) fn new(machine: &Arc<Machine>) -> Option<Self> {
         Self::make(machine)
@@ -72,8 +72,8 @@ impl Files {
     }
 }
 
-/// The file of a unit, by its index among [`Units::FILES`].
-// The names of these types are short, as the kernel makes long ones of them.
+/// The file of a unit, by its index in [`Units::FILES`].
+// Short names of types, because the kernel makes long names from them.
 struct Of {
     machine: Arc<Machine>,
     unit: usize,

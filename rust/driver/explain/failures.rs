@@ -2,9 +2,9 @@
 
 //! The last events and groups that got no counter on a CPU, and the reasons.
 //!
-//! A failure is recorded as values, and put into words when debugfs is read
-//! ([`snapshot`](super::snapshot)). An event that has got a counter since is still recorded here;
-//! the reader leaves it out.
+//! A failure is recorded as values, and explained when debugfs is read
+//! ([`snapshot`](super::snapshot)). An event that has got a counter meanwhile is still recorded
+//! here, but not shown.
 
 use crate::{
     kern::{
@@ -27,23 +27,23 @@ pub(in crate::driver) const KEPT: usize = 8;
 pub(in crate::driver) struct Failure {
     /// The time of the last failure.
     pub(in crate::driver) when: Ticks,
-    /// The number of failures since it is recorded here.
+    /// The number of failures since the event was first recorded.
     pub(in crate::driver) times: u32,
     /// The event's id (`PERF_EVENT_IOC_ID`).
     pub(in crate::driver) number: u64,
     /// `attr.type` and `attr.config`.
     pub(in crate::driver) asked_for: (u32, u64),
-    /// The number of events in the group, the leader included.
+    /// The number of events in the group, including the leader.
     pub(in crate::driver) members: u32,
-    /// Set if it is pinned, and so in the error state now.
+    /// Set if the event is pinned, and so in the error state now.
     pub(in crate::driver) pinned: bool,
-    /// The task that it counts, unless it counts all of the CPU.
+    /// The task that the event counts, unless it counts a CPU.
     pub(in crate::driver) task: Option<Caller>,
     pub(in crate::driver) explanation: Explanation,
 }
 
 impl Failure {
-    /// Describes the failure of `event`, with so many `members` in its group, on this CPU now.
+    /// Describes the failure of `event`, whose group has `members` events, on this CPU now.
     fn now<T: Operations>(event: &Event<T>, members: u32, explanation: Explanation) -> Self {
         Self {
             when: Ticks::now(),
@@ -65,7 +65,7 @@ impl Failure {
 /// `next` is below [`KEPT`].
 pub(in crate::driver) struct Failures {
     slots: KBox<[Option<Failure>; KEPT]>,
-    /// The slot for the next event that is not recorded yet.
+    /// The slot for the next event that has none.
     next: usize,
 }
 
@@ -77,8 +77,7 @@ impl Failures {
         Ok(Self { slots, next: 0 })
     }
 
-    /// Records a failure of `event`, in the event's slot if it has one, else in place of the oldest
-    /// event.
+    /// Records a failure of `event`. If the event has no slot, it gets the slot of the oldest one.
     pub(in crate::driver) fn push<T: Operations>(
         &mut self,
         event: &Event<T>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Reports in debugfs: refused events, events that got no counter, the holders of the counters, and
-//! what has events open.
+//! the users with open events.
 
 pub(super) mod debugfs;
 pub(super) mod failures;

@@ -3,7 +3,7 @@
 //! The last calls of `perf_event_open()` that were refused, and the reasons: `rpmu/refusals` in
 //! debugfs.
 //!
-//! An errno says little. A user who gets one finds the reason for it here.
+//! An errno has little information. A user who gets one finds the reason here.
 
 use crate::{
     driver::{
@@ -49,9 +49,9 @@ pub(in crate::driver) struct Refused {
     when: Instant<Monotonic>,
     caller: Caller,
     attr: Attributes,
-    /// The CPU to which the event was to be bound.
+    /// The requested CPU of the event.
     cpu: Option<CpuId>,
-    /// The number of events of this PMU that were in the group already.
+    /// The number of events of this PMU that were already in the group.
     group: u32,
     explanation: Explanation,
 }

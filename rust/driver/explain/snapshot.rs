@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The events on the counters of a CPU, and those that wait: `rpmu/cpuN/schedule` in debugfs.
+//! The events on the counters of a CPU, and the waiting events: `rpmu/cpuN/schedule` in debugfs.
 //!
-//! The CPU itself takes the snapshot, in an interrupt. Callbacks run with interrupts off, so that
-//! the schedule is consistent then, and no lock is needed. Events that wait in the rotation are
-//! read from the perf core: they are not tried, so nothing has been recorded about them.
+//! The CPU itself takes the snapshot, in an interrupt. Callbacks run with interrupts off, so the
+//! schedule is consistent in an interrupt, and no lock is needed. Events that wait for their turn
+//! are read from the perf core: nothing is recorded about them, because they were not tried.
 
 use super::failures::{
     self,
@@ -43,13 +43,13 @@ use kernel::{
     prelude::*, //
 };
 
-/// The largest number of waiting events that is shown.
+/// The maximum number of waiting events that are shown.
 const WAITING: usize = 32;
 
 /// The description of an event.
 #[derive(Clone, Copy)]
 struct Shown {
-    /// Its id and that of the group's leader (`PERF_EVENT_IOC_ID`).
+    /// The ids of the event and of the group's leader (`PERF_EVENT_IOC_ID`).
     number: u64,
     group: u64,
     /// `attr.type`, `attr.config` and `attr.config1`.
@@ -57,7 +57,7 @@ struct Shown {
     config: u64,
     config1: u64,
     pinned: bool,
-    /// The task that it counts, unless it counts all of the CPU.
+    /// The task that the event counts, unless it counts a CPU.
     task: Option<Caller>,
 }
 
@@ -102,12 +102,12 @@ impl core::fmt::Display for Shown {
 #[derive(Clone, Copy)]
 struct Holder {
     counter: CounterId,
-    /// Its entry in the schedule.
+    /// The event's entry in the schedule.
     entry: Entry<EventId>,
     event: Shown,
-    /// Set if its group is pinned: it does not rotate.
+    /// Set if the event's group is pinned, so that it does not rotate.
     stays: bool,
-    /// The time that it has had the counter, in milliseconds.
+    /// The time for which the event has had the counter, in milliseconds.
     age: u32,
 }
 
@@ -115,27 +115,27 @@ struct Holder {
 #[derive(Clone, Copy)]
 struct Waiting {
     event: Shown,
-    /// Set if its group is in the error state: pinned, and not tried again.
+    /// Set if the event's group is in the error state: it is pinned, and not tried again.
     is_error: bool,
-    /// Set if it waits in the rotation.
+    /// Set if the event waits for its turn in the rotation.
     waits_for_its_turn: bool,
-    /// The counters that can count it.
+    /// The counters that can count the event.
     counters: CounterMask,
-    /// The time that it has counted so far, in milliseconds.
+    /// The time for which the event has counted so far, in milliseconds.
     counted: u64,
 }
 
-/// The events on the counters of a CPU, and those that wait.
+/// The events on the counters of a CPU, and the waiting events.
 pub(in crate::driver) struct Snapshot {
     holders: [Option<Holder>; MAX_COUNTERS],
-    /// The newest event first.
+    /// The waiting events, the newest first.
     waiting: [Option<Waiting>; WAITING],
-    /// The number of further events that wait.
+    /// The number of further waiting events.
     more: usize,
     failures: [Option<Failure>; failures::KEPT],
     /// The counters that no event may use, see `Tfa::closed()`.
     closed: CounterMask,
-    /// Set if groups that were not tried wait in the rotation ([`Policy`]).
+    /// Set if groups that were not tried wait for their turn ([`Policy`]).
     takes_turns: bool,
 }
 
@@ -234,14 +234,14 @@ impl Snapshot {
         self.waiting().find(|it| it.event.group == group)
     }
 
-    /// Returns whether the event of `holder` is never taken off its counter for the group of
-    /// `waiting`: it is pinned, and of the CPU or of the same task.
+    /// Returns whether the event of `holder` never gives up its counter for the group of `waiting`:
+    /// it is pinned, and counts the CPU or the same task.
     fn stays_for(holder: &Holder, waiting: &Waiting) -> bool {
         holder.stays && (holder.event.task.is_none() || waiting.event.task.is_some())
     }
 
-    /// Returns whether the group with this `first` event has room beside those that stay. If not,
-    /// it gets no counter while these count.
+    /// Returns whether the group with this `first` event has room beside the events that stay. If
+    /// not, it gets no counter while these count.
     fn has_room(&self, first: &Waiting) -> bool {
         let members = self
             .waiting()
@@ -253,9 +253,9 @@ impl Snapshot {
         have_room(wants.map(|wanted| wanted.without(self.closed)))
     }
 
-    /// Writes the events that hold the `wanted` counters now; with a group's event in
-    /// `gets_no_turn`, those of them that stay there.
-    // Not the events as an iterator, which would give the function a long name.
+    /// Writes the events that now hold the `wanted` counters. With a group's event in
+    /// `gets_no_turn`, only writes those that stay.
+    // The events are not passed as an iterator, which would give the function a long name.
     fn fmt_holders(
         &self,
         wanted: CounterMask,
@@ -297,8 +297,8 @@ impl Snapshot {
         write!(f, ": {}", failure.explanation)
     }
 
-    /// Writes why the group with this `first` event waits: the reason of its failure, or why it was
-    /// not tried.
+    /// Writes the reason why the group with this `first` event waits: of its failure, or of not
+    /// being tried.
     fn fmt_group(&self, first: &Waiting, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_in_group = |it: &&Waiting| it.event.group == first.event.group;
         let members = self.waiting().filter(is_in_group);
@@ -357,7 +357,7 @@ impl fmt::Display for Snapshot {
         if self.more != 0 {
             writeln!(f, "# and {} events more", self.more)?;
         }
-        // The events that held the counters then may be gone, so none are named.
+        // The events that held the counters at that time may not exist any more, so none are named.
         f.write_str("# the last that found no place, and are not here now\n")?;
         for failure in self.failures.iter().flatten() {
             let number = failure.number;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The users of a PMU in words: in the log when they keep this driver from loading, and in debugfs
-//! (`rpmu/users`) because they keep it loaded.
+//! The users of a PMU as text: in the log if they keep this driver from loading, and in debugfs
+//! (`rpmu/users`), since they keep it loaded.
 
 use crate::{
     driver::Driver,
@@ -14,7 +14,7 @@ use crate::{
 };
 use kernel::fmt;
 
-/// The kinds of users, what they are called, and how their events are closed.
+/// The kinds of users, with their names and the way to close their events.
 const KINDS: [(UserKind, &str, &str); 4] = [
     (
         UserKind::Watchdog,
@@ -56,7 +56,7 @@ impl fmt::Display for InUse {
 }
 
 /// Lists the users of a PMU of this driver, one a line.
-// A reference, as it is large for the kernel's stack.
+// A reference, because the value is large for the kernel's stack.
 pub(super) struct Open<'a>(pub(super) &'a Users);
 
 impl fmt::Display for Open<'_> {
@@ -85,8 +85,8 @@ impl Open<'_> {
     }
 }
 
-/// Writes how many references keep the module loaded beside that many events and the open file that
-/// is being read, if there are any.
+/// Writes the number of references that keep the module loaded, besides `events` and the open file
+/// that is being read, if there are any.
 pub(super) fn write_others(f: &mut fmt::Formatter<'_>, events: u32) -> fmt::Result {
     let known = events.saturating_add(1);
     let others = module::references::<<Driver as Operations>::OwnerModule>().saturating_sub(known);

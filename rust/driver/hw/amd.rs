@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! AMD's PMUs: those with an enable bit in each event select, and PerfMonV2, which has one register
-//! for all counters as Intel's have.
+//! AMD's PMUs: with an enable bit in each event select only, or with PerfMonV2, which adds one
+//! register for all counters, as Intel's PMUs have.
 //!
 //! | | before PerfMonV2 | PerfMonV2 |
 //! |---|---|---|
 //! | a counter runs | with the enable bit of its event select | if PerfCntrGlobalCtl has its bit, too |
 //! | it has overflowed | if its top bit is clear | if PerfCntrGlobalStatus has its bit |
-//! | in the PMI | counters run on | counters are stopped |
+//! | in the PMI | counters keep running | counters are stopped |
 //!
-//! The local APIC does not mask LVTPC when it delivers a PMI. So each overflow raises an NMI, and
-//! may raise it after the overflow has been handled, by an NMI before or by a callback: see
-//! [`Amd::claim`] and [`Amd::await_overflows`].
+//! The local APIC does not mask LVTPC when it delivers a PMI. So each overflow raises an NMI,
+//! possibly after an earlier NMI or a callback has handled the overflow: see [`Amd::claim`] and
+//! [`Amd::await_overflows`].
 //!
 //! Source: APM volume 2, section 13.2.
 
@@ -77,11 +77,12 @@ use kernel::{
     },
 };
 
-/// For so long after an overflow was handled, an NMI that nothing else claims is taken for a late
-/// one. Mainline: `perf_nmi_window`, `arch/x86/events/amd/core.c`.
+/// The time, in milliseconds, after an overflow was handled in which an NMI that nothing else
+/// claims is considered a late one. Mainline: `perf_nmi_window`, `arch/x86/events/amd/core.c`.
 const WINDOW_MS: u32 = 100;
 
-/// Microseconds to wait for the NMI of an overflow. Mainline: `OVERFLOW_WAIT_COUNT`.
+/// The maximum time to wait for the NMI of an overflow, in microseconds. Mainline:
+/// `OVERFLOW_WAIT_COUNT`.
 const WAIT: u32 = 50;
 
 /// Bit of PerfCntrGlobalStatus: an overflow has stopped the recording of branches.
@@ -101,8 +102,8 @@ impl Overflows {
         self.counters
     }
 
-    /// Returns the number of overflows of counters without an event that is started. Others may
-    /// have let such counters run ([`Amd::keeps_values`]); no one else claims their NMIs.
+    /// Returns the number of overflows of counters without a started event. Other code may have let
+    /// such counters run ([`Amd::keeps_values`]), and nothing else claims their NMIs.
     #[inline]
     pub(in crate::driver) fn of_no_event(&self) -> u32 {
         let status = CounterMask::from_bits(self.status);
@@ -110,17 +111,18 @@ impl Overflows {
     }
 }
 
-/// The registers of such a PMU.
+/// The registers of an AMD PMU.
 pub(in crate::driver) struct Amd {
     counters: Counters,
-    /// All counters.
+    /// All counters of the PMU.
     present: CounterMask,
     /// The top bit of a counter: clear after an overflow.
     top: u64,
     /// Set if PerfMonV2 exists.
     has_global: bool,
     cpus: PerCpu<AmdCpu>,
-    /// The bits that event selects must not have. [`None`] if these are unknown: then HostOnly.
+    /// The bits that must be clear in event selects. If [`None`], they are unknown, and HostOnly is
+    /// cleared.
     select_mask: Option<SelectMask>,
 }
 
@@ -128,9 +130,9 @@ pub(in crate::driver) struct Amd {
 #[derive(Default)]
 struct AmdCpu {
     switches: Switches,
-    /// With PerfMonV2: the bits left out when the event selects were last written.
+    /// With PerfMonV2: the bits that were cleared when the event selects were last written.
     left_out: AtomicU64,
-    /// The time when the PMI last handled an overflow, if it ever has.
+    /// The time at which the PMI last handled an overflow, if it ever has.
     handled: AtomicUsize,
     has_handled: AtomicBool,
 }
@@ -143,7 +145,7 @@ impl Amd {
         let cpus = PerCpu::new(|_| Ok::<_, Error>(AmdCpu::default()))?;
         let core = capabilities.interface != Interface::AmdLegacy;
         let present = capabilities.counters;
-        // CAST: there are no counters but general-purpose ones, the low half.
+        // CAST: all counters are general-purpose ones, which are in the low half.
         let mask = present.bits() as u32;
         Ok(Self {
             counters: Counters::probe(mask, core, &local_interrupt_disable()),
@@ -155,12 +157,12 @@ impl Amd {
         })
     }
 
-    /// Learns from the built-in driver which bits event selects must not have.
+    /// Gets from the built-in driver the bits that must be clear in event selects.
     pub(super) fn ask(&mut self, builtin: &Builtin) {
         self.select_mask = Some(builtin.select_mask());
     }
 
-    /// Prepares this CPU, which has come up.
+    /// Prepares this CPU, which is coming up.
     pub(super) fn starting(&self, irqs: &LocalInterruptDisabled) {
         if let Some(mask) = &self.select_mask {
             mask.starting(irqs);
@@ -182,7 +184,7 @@ impl Amd {
         first_reserved(self.counters.registers())
     }
 
-    /// Returns the counter's registers; [`None`] for one that the CPU does not have.
+    /// Returns the counter's registers; [`None`] for a counter that the CPU does not have.
     #[inline]
     fn counter(&self, counter: CounterId) -> Option<Counter> {
         match counter.kind() {
@@ -191,7 +193,7 @@ impl Amd {
         }
     }
 
-    /// Returns the bits that event selects of this CPU must not have.
+    /// Returns the bits that must be clear in event selects of this CPU.
     #[inline]
     fn left_out(&self, irqs: &LocalInterruptDisabled) -> u64 {
         match &self.select_mask {
@@ -216,7 +218,7 @@ impl Amd {
             Register::EventSelect(counter) => {
                 let cpu = self.cpus.this_cpu(irqs);
                 cpu.switches.record(counter, value);
-                // Without a register for all, writing the enable bit lets the counter run.
+                // Without a register for all counters, writing the enable bit lets the counter run.
                 if self.has_global || value & EventSelect::ENABLE == 0 {
                     self.set_select(counter, value, irqs);
                 }
@@ -255,9 +257,9 @@ impl Amd {
         });
     }
 
-    /// Writes all event selects again, as other bits are left out from now on: SVM was turned on or
-    /// off. Those of counters that do not run too, as they are not written when their events
-    /// return.
+    /// Writes all event selects again with other bits cleared, after SVM was turned on or off.
+    /// Includes counters that do not run, since their event selects are not written when their
+    /// events return.
     #[cold]
     #[inline(never)]
     fn select_anew(&self, cpu: &AmdCpu, irqs: &LocalInterruptDisabled) {
@@ -289,18 +291,18 @@ impl Amd {
 
     /// Returns whether a stopped counter keeps its value, and stays stopped.
     ///
-    /// With PerfMonV2, functions of the built-in driver that others call let all counters run,
-    /// those of events that have left included: `amd_pmu_reload_virt()` and, with LbrExtV2,
-    /// `amd_pmu_v2_snapshot_branch_stack()` (`arch/x86/events/amd/core.c`). To clear the event
-    /// selects of such counters instead would cost a write when an event leaves, and another when
+    /// With PerfMonV2, two functions of the built-in driver, which other code calls, let all
+    /// counters run, including counters that events have left: `amd_pmu_reload_virt()` and, with
+    /// LbrExtV2, `amd_pmu_v2_snapshot_branch_stack()` (`arch/x86/events/amd/core.c`). Clearing the
+    /// event selects of such counters would cost one write when an event leaves, and another when
     /// it returns.
     pub(in crate::driver) fn keeps_values(&self) -> bool {
         !self.has_global
     }
 
-    /// Returns which of the `candidates` have overflowed.
+    /// Returns the `candidates` that have overflowed.
     ///
-    /// The candidates have events that are started: other counters hold anything.
+    /// The candidates must have started events: other counters may have any value.
     #[inline]
     pub(in crate::driver) fn overflows(
         &self,
@@ -320,8 +322,8 @@ impl Amd {
         }
     }
 
-    /// Acknowledges overflows, late ones of events that have left included. Branches are recorded
-    /// again.
+    /// Acknowledges overflows, including late ones of events that have left. Afterwards, branches
+    /// are recorded again.
     #[inline]
     pub(in crate::driver) fn acknowledge(
         &self,
@@ -343,8 +345,8 @@ impl Amd {
         candidates.iter().filter(is_over).collect()
     }
 
-    /// Waits until the PMI has handled the overflows of the `candidates`, which are stopped: its
-    /// NMI may come late, when there would be nothing left to handle.
+    /// Waits until the PMI has handled the overflows of the `candidates`, which must be stopped.
+    /// Otherwise the NMI might come so late that there is nothing left to handle.
     ///
     /// Not in an NMI. Mainline: `amd_pmu_check_overflow()`, `arch/x86/events/amd/core.c`.
     #[cold]
@@ -373,8 +375,8 @@ impl Amd {
         }
     }
 
-    /// Returns the number of overflows for the kernel, of which the PMI has handled so many: an NMI
-    /// without one is claimed if it may be a late one.
+    /// Returns the number of overflows to report to the kernel, given the number that the PMI has
+    /// `handled`. An NMI without an overflow is claimed if it may be a late one.
     ///
     /// Mainline: `amd_pmu_adjust_nmi_window()`, `arch/x86/events/amd/core.c`.
     #[inline]
@@ -397,11 +399,11 @@ impl Amd {
         Ok(counters.find(|counter| !self.holds_a_value(*counter, irqs).unwrap_or(false)))
     }
 
-    /// Fails if the counter is not there.
+    /// Fails if the counter does not exist.
     fn holds_a_value(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> Result<bool> {
         let counter = self.counter(counter).ok_or(ENODEV)?;
         let (select, value) = (counter.select(), counter.value());
-        // Firmware may have left it running: it would not hold still.
+        // Firmware may have left the counter running: its value would change.
         let select_before = select.read_safe(irqs)?;
         select.write_safe(0, irqs)?;
         let before = value.read_safe(irqs)?;

@@ -2,8 +2,8 @@
 
 //! Architectural performance monitoring from version 2 on: Intel's PMUs.
 //!
-//! GLOBAL_CTRL lets counters run, GLOBAL_STATUS has a bit for each that has overflowed, OVF_CTRL
-//! clears it. Source: Intel SDM volume 3, section 20.2.
+//! GLOBAL_CTRL lets counters run. GLOBAL_STATUS has a bit for each counter that has overflowed,
+//! which OVF_CTRL clears. Source: Intel SDM volume 3, section 20.2.
 
 use crate::{
     logic::{
@@ -64,25 +64,25 @@ const _: () = {
     );
 };
 
-/// The registers of such a PMU.
+/// The registers of a PMU with architectural performance monitoring.
 pub(super) struct ArchPerfmon {
     counters: Counters,
     /// Set if general-purpose counters are written through IA32_A_PMCn.
     full_width: bool,
-    /// A bit for each extra register that the model has and this machine has not.
+    /// A bit for each extra register of the model that this machine lacks.
     missing: Atomic<u32>,
 }
 
 impl ArchPerfmon {
-    /// Finds the counters on this CPU. `ENODEV`, with a line in the log, if the kernel has hidden
-    /// them.
+    /// Finds the counters on this CPU. Fails with `ENODEV`, and a line in the log, if the kernel
+    /// has hidden them.
     pub(super) fn new(capabilities: &Capabilities, irqs: &LocalInterruptDisabled) -> Result<Self> {
         if !Feature::ARCH_PERFMON.present() {
             pr_err!("the PMU is hidden (clearcpuid=arch_perfmon?); boot without that\n");
             return Err(ENODEV);
         }
         let named = capabilities.counters;
-        // CAST: general-purpose counters are the low half, and fixed ones are 16 above it.
+        // CAST: general-purpose counters are the low half, and fixed ones the 16 bits above it.
         let (gp, fixed) = (
             named.gp().bits() as u32,
             (named.fixed().bits() >> 32) as u32,
@@ -147,7 +147,7 @@ impl ArchPerfmon {
         value.unwrap_or(0)
     }
 
-    /// Returns whether the CPU has PERF_METRICS and it is used.
+    /// Returns whether the CPU has PERF_METRICS and the driver uses it.
     pub(super) fn has_metrics(&self) -> bool {
         self.counters.metrics().is_some()
     }
@@ -206,7 +206,7 @@ impl ArchPerfmon {
         irqs: &LocalInterruptDisabled,
     ) -> Result<Option<CounterId>> {
         let global_control = Msr::IA32_PERF_GLOBAL_CTRL;
-        // Firmware may have left counters running: they would not hold still.
+        // Firmware may have left counters running: their values would change.
         let control_before = global_control.read_safe(irqs)?;
         global_control.write_safe(0, irqs)?;
         let unreal = counters.find(|counter| !self.holds_a_value(*counter, irqs).unwrap_or(false));
@@ -214,11 +214,11 @@ impl ArchPerfmon {
         Ok(unreal)
     }
 
-    /// Fails if the counter is not there.
+    /// Fails if the counter does not exist.
     fn holds_a_value(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> Result<bool> {
         let msr = self.msr(Register::Counter(counter)).ok_or(ENODEV)?;
         let before = msr.read_safe(irqs)?;
-        // In the low 31 bits, so that sign extension does not play a part.
+        // Only the low 31 bits, so that sign extension has no influence.
         let value = (before ^ 0xffff) & 0x7fff_ffff;
         msr.write_safe(value, irqs)?;
         let after = msr.read_safe(irqs)?;
@@ -245,7 +245,7 @@ const fn bit(register: ExtraRegister) -> u32 {
     1 << register.index()
 }
 
-/// Fails if the register is not there. It is left as it was.
+/// Fails if the register does not exist. The register keeps its value.
 fn extra_holds_a_value(msr: Msr, irqs: &LocalInterruptDisabled) -> Result<bool> {
     let before = msr.read_safe(irqs)?;
     let value = before ^ SOME_BITS;

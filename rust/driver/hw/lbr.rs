@@ -25,9 +25,10 @@ pub(in crate::driver) enum LbrRegisters {
 }
 
 impl LbrRegisters {
-    /// Finds the registers of `lbr` on this CPU. [`None`] if one is missing. Changes nothing.
+    /// Finds the registers of `lbr` on this CPU. Returns [`None`] if one is missing. Changes no
+    /// register.
     ///
-    /// `freezes` says whether a PMI can stop the recording; Intel's always can.
+    /// `freezes` is set if a PMI can stop the recording; on Intel's processors it always can.
     pub(super) fn find(lbr: Lbr, freezes: bool, irqs: &LocalInterruptDisabled) -> Option<Self> {
         if let Format::Amd { .. } = lbr.format {
             return amd::lbr::Lbr::probe(lbr.depth, freezes, irqs).map(Self::Amd);
@@ -60,8 +61,9 @@ impl LbrRegisters {
         }
     }
 
-    /// Reads the branch `age` before that with the number `latest`, with its further data if
-    /// `info`. [`None`] if there is none, and none before it.
+    /// Reads the branch that is `age` branches older than number `latest`, with its further data if
+    /// `info` is set. Returns [`None`] if there is no such branch; then there are no older ones
+    /// either.
     #[inline]
     pub(in crate::driver) fn read(
         &self,
@@ -84,7 +86,7 @@ impl LbrRegisters {
         }
     }
 
-    /// Sets the filter, while branches are not recorded, unless [`start`](Self::start) does.
+    /// Sets the filter, while branches are not recorded, unless [`start`](Self::start) sets it.
     #[inline]
     pub(in crate::driver) fn set_select(&self, select: u32, irqs: &LocalInterruptDisabled) {
         match self {
@@ -93,7 +95,8 @@ impl LbrRegisters {
         }
     }
 
-    /// Starts to record branches with the filter `select`, until the next PMI if `freeze`.
+    /// Starts recording branches with the filter `select`. If `freeze` is set, the next PMI stops
+    /// it.
     #[inline]
     pub(in crate::driver) fn start(
         &self,
@@ -103,12 +106,12 @@ impl LbrRegisters {
     ) {
         match self {
             Self::Intel(it) => it.start(select, freeze, irqs),
-            // There are no call stacks, so all freeze.
+            // There are no call stacks, so a PMI always stops the recording.
             Self::Amd(it) => it.start(irqs),
         }
     }
 
-    /// Stops to record branches.
+    /// Stops recording branches.
     #[inline]
     pub(in crate::driver) fn stop(&self, irqs: &LocalInterruptDisabled) {
         match self {
@@ -117,7 +120,8 @@ impl LbrRegisters {
         }
     }
 
-    /// Returns the registers that a call stack can be written to; [`None`] if they keep none.
+    /// Returns the registers to which a call stack can be written; [`None`] if they cannot hold
+    /// one.
     pub(in crate::driver) fn writable(&self) -> Option<&intel::lbr::Lbr> {
         match self {
             Self::Intel(it) => Some(it),

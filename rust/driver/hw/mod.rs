@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The hardware: the registers of a PMU, by the names that [`logic`](crate::logic) gives them.
+//! The hardware: access to the registers that [`logic`](crate::logic) names.
 //!
-//! A PMU's [`Interface`] knows its registers, where they are and what they mean; the rest of the
-//! driver uses the methods of [`Hardware`]. There is a file per kind of PMU and an arm in each
-//! `match`: no call goes through a pointer, on any path, NMIs included.
+//! [`Interface`] knows a PMU's registers, their addresses and their meaning. The rest of the driver
+//! uses the methods of [`Hardware`]. Each kind of PMU has a file, and an arm in each `match`: no
+//! call goes through a pointer, on any path, including NMIs.
 
 mod amd;
 mod arch_perfmon;
@@ -49,7 +49,7 @@ use kernel::{
 };
 pub(in crate::driver) use lbr::LbrRegisters;
 
-/// How the PMU is driven.
+/// The registers of a PMU, by kind of PMU.
 enum Interface {
     /// Architectural performance monitoring, version 2 or later.
     ArchPerfmon(ArchPerfmon),
@@ -57,7 +57,7 @@ enum Interface {
     Amd(Amd),
 }
 
-/// What let counters run before the driver came.
+/// The value of the register that let counters run before the driver was loaded.
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Control(u64);
 
@@ -65,7 +65,7 @@ pub(in crate::driver) struct Control(u64);
 pub(crate) struct Hardware {
     /// The model and the machine's counters.
     pub(in crate::driver) pmu: Pmu,
-    /// How events get counters.
+    /// The policy of assigning counters.
     pub(in crate::driver) policy: Policy,
     /// The limits of start values.
     pub(in crate::driver) limits: PeriodLimits,
@@ -75,11 +75,11 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
-    /// Finds the counters of `pmu` on `cpu`, or here if that is [`None`]. `ENODEV`, with a line in
-    /// the log, if the kernel has hidden them, `ENXIO` if the CPU is offline, or `ENOMEM`. Changes
-    /// nothing. Process context.
+    /// Finds the counters of `pmu` on `cpu`, or on this CPU if `cpu` is [`None`]. Fails with
+    /// `ENODEV`, and a line in the log, if the kernel has hidden them, with `ENXIO` if the CPU is
+    /// offline, or with `ENOMEM`. Changes nothing. Process context.
     ///
-    /// A `max_period` other than 0 limits what a counter is started with.
+    /// A `max_period` other than 0 limits the periods for which counters are programmed.
     pub(in crate::driver) fn new(
         mut pmu: KBox<Pmu>,
         policy: Policy,
@@ -120,8 +120,7 @@ impl Hardware {
         KBox::try_init(hardware, GFP_KERNEL)
     }
 
-    /// Reserves the counters' registers, where the built-in driver has `initialised` together with
-    /// it.
+    /// Reserves the counters' registers, together with the built-in driver if it has `initialised`.
     pub(in crate::driver) fn reserve(&self, initialised: bool) -> Result<Reservation, NotReserved> {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.reserve(initialised),
@@ -129,8 +128,8 @@ impl Hardware {
         }
     }
 
-    /// Returns the first of the counters' registers that something has reserved. None may be
-    /// reserved for this driver or the built-in one.
+    /// Returns the first of the counters' registers that something has reserved. This driver and
+    /// the built-in one must not have reserved any.
     pub(in crate::driver) fn first_reserved(&self) -> Option<Msr> {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.first_reserved(),
@@ -165,7 +164,8 @@ impl Hardware {
         }
     }
 
-    /// Reads the slots and the topdown metrics of this CPU. They belong together if neither counts.
+    /// Reads the slots and the topdown metrics of this CPU. The values are consistent if neither
+    /// counts.
     pub(in crate::driver) fn read_metrics(&self, irqs: &LocalInterruptDisabled) -> Metrics {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.read_metrics(irqs),
@@ -188,13 +188,13 @@ impl Hardware {
         self.run(CounterMask::EMPTY, irqs);
     }
 
-    /// Returns whether others may have let counters run that this driver has stopped.
+    /// Returns whether other code may have let counters run that this driver has stopped.
     #[inline]
     pub(in crate::driver) fn others_run_counters(&self) -> bool {
         self.amd().is_some_and(|it| !it.keeps_values())
     }
 
-    /// Returns what lets counters of this CPU run.
+    /// Returns the register value that lets counters of this CPU run.
     pub(in crate::driver) fn control(&self, irqs: &LocalInterruptDisabled) -> Control {
         match &self.interface {
             Interface::ArchPerfmon(it) => Control(it.control(irqs)),
@@ -202,7 +202,7 @@ impl Hardware {
         }
     }
 
-    /// Restores what let counters of this CPU run.
+    /// Restores the register value that let counters of this CPU run.
     pub(in crate::driver) fn restore(&self, before: Control, irqs: &LocalInterruptDisabled) {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.set_control(before.0, irqs),
@@ -210,7 +210,7 @@ impl Hardware {
         }
     }
 
-    /// Returns AMD's PMU, whose PMI is another than Intel's.
+    /// Returns AMD's registers; its PMI handler differs.
     #[inline]
     pub(in crate::driver) fn amd(&self) -> Option<&Amd> {
         match &self.interface {
@@ -219,7 +219,7 @@ impl Hardware {
         }
     }
 
-    /// Returns what has raised a PMI on this CPU and was not acknowledged. Intel's PMUs.
+    /// Returns the causes of a PMI on this CPU that are not acknowledged yet. Intel's PMUs.
     #[inline]
     pub(in crate::driver) fn status(&self, irqs: &LocalInterruptDisabled) -> Status {
         match &self.interface {
@@ -228,7 +228,7 @@ impl Hardware {
         }
     }
 
-    /// Acknowledges what has raised a PMI on this CPU. Intel's PMUs.
+    /// Acknowledges the causes of a PMI on this CPU. Intel's PMUs.
     #[inline]
     pub(in crate::driver) fn acknowledge(&self, status: Status, irqs: &LocalInterruptDisabled) {
         match &self.interface {
@@ -248,7 +248,7 @@ impl Hardware {
         }
     }
 
-    /// Learns what the built-in driver, which need not have initialised, tells of the hardware.
+    /// Gets the built-in driver's information about the hardware. It need not have initialised.
     pub(in crate::driver) fn ask(&mut self, builtin: &Builtin) {
         match &mut self.interface {
             Interface::ArchPerfmon(_) => {}
@@ -256,7 +256,7 @@ impl Hardware {
         }
     }
 
-    /// Prepares this CPU, which has come up.
+    /// Prepares this CPU, which is coming up.
     pub(in crate::driver) fn starting(&self, irqs: &LocalInterruptDisabled) {
         match &self.interface {
             Interface::ArchPerfmon(_) => {}
@@ -264,8 +264,8 @@ impl Hardware {
         }
     }
 
-    /// Waits until the PMI has handled the overflows of the counters that it `handles`, after all
-    /// were stopped. Not in an NMI.
+    /// Waits until the PMI has handled the overflows of the counters that it `handles`. All
+    /// counters must be stopped. Not in an NMI.
     #[inline]
     pub(in crate::driver) fn await_overflows(
         &self,
@@ -273,13 +273,13 @@ impl Hardware {
         irqs: &LocalInterruptDisabled,
     ) {
         match &self.interface {
-            // The NMI comes before the counters are stopped, or LVTPC keeps it.
+            // The NMI comes before the counters are stopped, or LVTPC holds it.
             Interface::ArchPerfmon(_) => {}
             Interface::Amd(it) => it.await_overflows(handles, irqs),
         }
     }
 
-    /// Returns whether this machine has the extra register, one of the model's.
+    /// Returns whether this machine has the extra register, which must be one of the model's.
     pub(in crate::driver) fn has(&self, register: ExtraRegister) -> bool {
         match &self.interface {
             Interface::ArchPerfmon(it) => it.has(register),
@@ -287,10 +287,10 @@ impl Hardware {
         }
     }
 
-    /// Tries which of the model's extra registers the machine has.
+    /// Finds out which of the model's extra registers the machine has.
     ///
-    /// Hypervisors may leave them out, or drop what is written to them; hardware has all of the
-    /// model's and need not be tried. The PMU must not be in use. Mainline: `check_msr()`,
+    /// Hypervisors may leave them out, or discard writes to them. Real hardware has all of the
+    /// model's registers and is not tried. The PMU must not be in use. Mainline: `check_msr()`,
     /// `intel_pmu_check_extra_regs()`, `arch/x86/events/intel/core.c`.
     pub(in crate::driver) fn find_extra_registers(&self, irqs: &LocalInterruptDisabled) {
         for register in self.pmu.model.extra_register_events.registers() {
@@ -301,11 +301,10 @@ impl Hardware {
         }
     }
 
-    /// Returns the first counter that is absent or does not hold what is written to it, of those
-    /// that CPUID names. Some hypervisors describe a PMU whose registers take any write and read as
-    /// 0.
+    /// Returns the first counter in CPUID that is absent or does not keep a written value. Some
+    /// hypervisors describe a PMU whose registers accept any write and read as 0.
     ///
-    /// The PMU must not be in use, and is left as it was. Fails if it cannot be stopped.
+    /// The PMU must not be in use, and its registers are restored. Fails if it cannot be stopped.
     /// Mainline: `check_hw_exists()`, `arch/x86/events/core.c`, which tries one counter.
     pub(in crate::driver) fn unreal_counter(
         &self,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state that the machine has once, whatever the number of its PMUs.
+//! The state that all PMUs of the machine share.
 
 use super::cpus::Cpus;
 use crate::{
@@ -32,11 +32,11 @@ use kernel::{
 pub(in crate::driver) struct Common {
     /// The CPUs, and the PMU of each.
     pub(in crate::driver) cpus: Cpus,
-    /// Set if overflows can become samples.
+    /// Set if overflows become samples.
     pub(in crate::driver) samples: bool,
     /// Set if waiting groups are offered in this driver's order.
     pub(in crate::driver) orders_groups: bool,
-    /// Set if the overflow of an event can end the turn of the groups on a CPU.
+    /// Set if an event's overflow can end the turn of the groups on a CPU.
     pub(in crate::driver) can_switch: bool,
     /// Set if this driver can make another CPU schedule its events anew.
     pub(in crate::driver) can_resched: bool,
@@ -51,8 +51,8 @@ pub(in crate::driver) struct Common {
 }
 
 impl Common {
-    /// Makes the state of a machine with these `cpus` and PMUs of this `hardware`. `builtin` is
-    /// [`check_layouts`](super::super::check_layouts)'s.
+    /// Makes the state of a machine with these `cpus` and PMUs of this `hardware`. `builtin` is the
+    /// result of [`check_layouts`](super::super::check_layouts).
     ///
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]

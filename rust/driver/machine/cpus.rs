@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The CPUs of the machine, and the PMU that each belongs to.
+//! The CPUs of the machine, and the PMU to which each belongs.
 
 use crate::{
     kern::{
@@ -24,14 +24,14 @@ use kernel::{
     prelude::*, //
 };
 
-/// The index of no type.
+/// The index that stands for no type.
 const NONE: u8 = u8::MAX;
 
-/// The CPUs by the types of their cores. A CPU belongs to at most one PMU, that of its type.
+/// The CPUs by core type. A CPU belongs to at most one PMU, the PMU for its type.
 ///
 /// In a machine whose cores are all alike, each possible CPU belongs to the only PMU. On a hybrid,
-/// a CPU has to come up to say its type, and has no PMU before, or if none of the types that were
-/// [found](Self::find) is its own.
+/// the type of a CPU is not known before it has come up. Until then it has no PMU, and also later
+/// if its type is not among the [found](Self::find) ones.
 pub(crate) struct Cpus {
     types: PerType<CoreType>,
     /// The index of each CPU's type, or [`NONE`].
@@ -39,7 +39,7 @@ pub(crate) struct Cpus {
 }
 
 impl Cpus {
-    /// Finds the types of the CPUs that are online; `are_alike` says that there is only one.
+    /// Finds the types of the online CPUs. `are_alike` is set if there is only one type.
     ///
     /// Fails with `ENODEV`, and a line in the log, if there are too many types, or with `ENOMEM`.
     /// Process context.
@@ -59,7 +59,7 @@ impl Cpus {
                 found = cpus.types.find_or_add(core_of_this_cpu(irqs)).is_some();
                 cpus.starting(irqs);
             };
-            // Fails if the CPU has gone down.
+            // This fails if the CPU has gone down.
             let _ = call_on(cpu, look);
             if !found {
                 pr_err!("there are too many types of cores\n");
@@ -69,13 +69,13 @@ impl Cpus {
         Ok(cpus)
     }
 
-    /// Finds the type of this CPU, which has come up.
+    /// Finds the type of this CPU, which is coming up.
     pub(super) fn starting(&self, irqs: &LocalInterruptDisabled) {
         if self.are_alike() {
             return;
         }
         let index = self.types.find(core_of_this_cpu(irqs));
-        // CAST: there are a few types only.
+        // CAST: there are only a few types.
         let index = index.map_or(NONE, |index| index as u8);
         self.of_cpu.this_cpu(irqs).store(index, Relaxed);
     }
@@ -90,21 +90,21 @@ impl Cpus {
         self.types.len() == 1 && self.types.get(0) == Some(&CoreType::ONLY)
     }
 
-    /// Returns the index of the type of this CPU, which is that of no type if the CPU has no PMU.
-    /// Any context.
+    /// Returns the index of this CPU's type; [`NONE`], which is not an index of a PMU, if the CPU
+    /// has no PMU. Any context.
     #[inline]
     pub(super) fn index_of_this(&self, irqs: &LocalInterruptDisabled) -> usize {
         self.of_cpu.this_cpu(irqs).load(Relaxed).into()
     }
 
-    /// Returns the same of `cpu`, which may be offline. Any context.
+    /// Returns the index of the type of `cpu`, which may be offline. Any context.
     pub(in crate::driver) fn index_of(&self, cpu: CpuId) -> usize {
         let index = self.of_cpu.get(cpu);
         index.map_or(NONE, |index| index.load(Relaxed)).into()
     }
 
-    /// Returns a CPU that is online and has the type at `index`. [`None`] if there is none, and if
-    /// any CPU will do.
+    /// Returns an online CPU with the type at `index`. Returns [`None`] if there is none, and if
+    /// all CPUs are alike, so that any CPU will do.
     pub(in crate::driver) fn one_of(&self, index: usize) -> Option<CpuId> {
         online_cpus().find(|cpu| !self.are_alike() && self.index_of(*cpu) == index)
     }

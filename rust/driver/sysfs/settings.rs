@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The settings of a PMU that are files in sysfs.
+//! The settings of a PMU, as files in sysfs.
 
 use crate::{
     driver::{
@@ -15,7 +15,7 @@ use crate::{
 use core::sync::atomic::Ordering::Relaxed;
 use kernel::prelude::*;
 
-/// `rdpmc`: the tasks that may read counters with that instruction.
+/// `rdpmc`: the tasks that may read counters with this instruction.
 ///
 /// Mainline: `set_attr_rdpmc()`, `arch/x86/events/core.c`.
 pub(super) struct Rdpmc;
@@ -81,7 +81,8 @@ impl Setting<Driver> for AllowForceAbort {
         if !tfa.is_some_and(|tfa| tfa.allow_abort(on)) {
             return Ok(());
         }
-        // Off: an event on the counter leaves it. On: an event that waits for it gets it.
+        // If off, an event on counter 3 has to leave it. If on, an event that waits for it can get
+        // it.
         for cpu in online_cpus() {
             pmu.resched(cpu);
         }
@@ -90,7 +91,7 @@ impl Setting<Driver> for AllowForceAbort {
     }
 }
 
-/// `switch_max_percent`: the part of the time that ending turns by overflow (`switch`) may take.
+/// `switch_max_percent`: the maximum part of the time for ending turns by overflow (`switch`).
 pub(super) struct SwitchMaxPercent;
 
 impl Setting<Driver> for SwitchMaxPercent {
@@ -111,7 +112,7 @@ impl Setting<Driver> for SwitchMaxPercent {
     }
 }
 
-/// `max_precise`: the greatest `precise_ip`.
+/// `max_precise`: the maximum `precise_ip`.
 pub(super) struct MaxPrecise;
 
 impl Setting<Driver> for MaxPrecise {
