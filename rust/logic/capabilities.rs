@@ -247,11 +247,6 @@ impl ArchLbr {
         (8 * (u32::BITS - possible.leading_zeros())) as u8
     }
 
-    /// Returns whether the records are reset in deep sleep.
-    pub const fn reset_in_deep_sleep(self) -> bool {
-        bit(self.eax, 30)
-    }
-
     /// Returns whether branches can be filtered by privilege level.
     pub const fn levels(self) -> bool {
         bit(self.ebx, 0)

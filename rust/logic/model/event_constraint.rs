@@ -230,11 +230,6 @@ impl EventConstraint {
         self.counters.has_metrics()
     }
 
-    /// Returns whether the northbridge counts the entry's events.
-    pub const fn is_northbridge(&self) -> bool {
-        self.northbridge
-    }
-
     /// Matches like [`event`](Self::event) events that corrupt the sibling thread's counter.
     pub const fn corrupting_event(code: u8, counters: u64) -> Self {
         Self::event(code, counters).corrupting()

@@ -350,7 +350,7 @@ impl<'a> Record<'a> {
 /// let mut records = Records::new(PebsFormat::Skylake, &record);
 /// let first = records.next().unwrap();
 /// assert_eq!((first.counters(), first.ip()), (1 << 2, Some(0x401000)));
-/// assert!(records.next().is_none() && records.is_whole());
+/// assert!(records.next().is_none() && records.left() == 0);
 /// ```
 pub struct Records<'a> {
     format: PebsFormat,
@@ -377,12 +377,6 @@ impl<'a> Records<'a> {
     /// Returns the number of words that are left.
     pub const fn left(&self) -> usize {
         self.rest.len()
-    }
-
-    /// Returns whether the whole buffer consisted of records, once [`next`](Iterator::next) has
-    /// returned [`None`].
-    pub const fn is_whole(&self) -> bool {
-        self.rest.is_empty()
     }
 }
 
