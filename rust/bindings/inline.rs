@@ -3,6 +3,8 @@
 //! Functions that C code inlines and for which the kernel's Rust code calls a C function. A context
 //! switch runs dozens of callbacks, in which these calls would be a good part of all instructions.
 
+#![warn(clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks)]
+
 use core::{
     arch::asm,
     mem::size_of,

@@ -3,6 +3,8 @@
 //! The layouts of the kernel's structures as the C compiler sees them, which Kbuild extracts from
 //! `rust/layouts.c`.
 
+#![warn(clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks)]
+
 use core::{
     marker::PhantomData,
     mem::size_of, //

@@ -40,6 +40,8 @@
 //! in NMI context. None panics, all loops are bounded, and arithmetic that may wrap is marked as
 //! wrapping.
 
+#![forbid(unsafe_code)]
+
 pub mod capabilities;
 pub mod cores;
 pub mod model;

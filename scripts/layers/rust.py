@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""As much of Rust's syntax as the checks need: tokens, paths, what is `unsafe`.
+"""The parts of Rust's syntax that the rules need: tokens, paths, names of items.
 
-It is no parser: what it is given has been through the compiler. It has to be
-right about what the compiler does not check, and about what only looks like
-code, in comments and strings.
+This is not a parser: the compiler has accepted the source already. Comments and
+strings that look like code must not be taken for code, and paths inside macros
+count. The crate syn would not replace it: for syn, the input of a macro is plain
+tokens, too. Clippy checks the comments on `unsafe`.
 """
 
 import re
@@ -33,12 +34,10 @@ class Token(NamedTuple):
 
 
 class Source:
-    """A file: its tokens, and its comments by line."""
+    """The tokens of a file."""
 
     def __init__(self, text):
-        self.lines = text.split("\n")
         self.tokens = []
-        self.comments = {}  # line -> text of a comment that has the line for itself
         self._scan(text)
 
     def _scan(self, text):
@@ -49,41 +48,12 @@ class Source:
             if kind == "block_comment":
                 end = _end_of_block_comment(text, position)
             token = text[position:end]
-            if kind in ("line_comment", "block_comment"):
-                self._comment(token, line)
-            elif kind in ("string", "raw_string", "char"):
+            if kind in ("string", "raw_string", "char"):
                 self.tokens.append(Token("string", token, line))
-            elif kind != "space":
+            elif kind not in ("space", "line_comment", "block_comment"):
                 self.tokens.append(Token(kind, token, line))
             line += token.count("\n")
             position = end
-
-    def _comment(self, comment, line):
-        for offset, text in enumerate(comment.split("\n")):
-            here = self.lines[line - 1 + offset].strip()
-            if here == text.strip():
-                self.comments[line + offset] = text.strip()
-
-    def comment_above(self, line):
-        """The comment that ends on the line before `line`."""
-        line -= 1
-        found = []
-        while line in self.comments:
-            found.append(self.comments[line])
-            line -= 1
-        return "\n".join(reversed(found))
-
-    def docs_above(self, line):
-        """The documentation above `line`: comments and attributes, in any order."""
-        line -= 1
-        found = []
-        while line > 0 and (line in self.comments or self._is_attribute(line)):
-            found.append(self.comments.get(line, ""))
-            line -= 1
-        return "\n".join(text for text in reversed(found) if text.startswith(("///", "//!", "/**")))
-
-    def _is_attribute(self, line):
-        return bool(re.match(r"\s*#!?\[.*\]\s*$", self.lines[line - 1]))
 
 
 def _end_of_block_comment(text, start):
@@ -237,69 +207,3 @@ def files_taken_in(source):
             yield token.line
         elif token.text in ("include", "include_str", "include_bytes") and _is(source.tokens, index + 1, "!"):
             yield token.line
-
-
-class Unsafe(NamedTuple):
-    """A use of the keyword, and the lines above which it may be explained."""
-
-    what: str  # block, impl, extern block, fn, trait
-    line: int
-    statements: tuple
-
-
-def unsafes(source):
-    """Every `unsafe` that makes a promise or asks for one; types of functions do neither."""
-    tokens = source.tokens
-    for index, token in enumerate(tokens):
-        if token.kind != "ident" or token.text != "unsafe":
-            continue
-        following = index + 1
-        if _is(tokens, following, "("):  # an attribute: #[unsafe(no_mangle)]
-            yield Unsafe("attribute", token.line, _statement_lines(tokens, index))
-            continue
-        if _is(tokens, following, "extern"):
-            following += 1
-            if following < len(tokens) and tokens[following].kind == "string":
-                following += 1
-            if _is(tokens, following, "{"):
-                yield Unsafe("extern block", token.line, _statement_lines(tokens, index))
-                continue
-        if following >= len(tokens):
-            continue
-        text = tokens[following].text
-        if text == "{":
-            yield Unsafe("block", token.line, _statement_lines(tokens, index))
-        elif text == "impl":
-            yield Unsafe("impl", token.line, _statement_lines(tokens, index))
-        elif text in ("trait", "auto"):
-            yield Unsafe("trait", token.line, _statement_lines(tokens, index))
-        elif text == "fn" and not _is(tokens, following + 1, "("):
-            yield Unsafe("fn", token.line, _statement_lines(tokens, index))
-
-
-def _statement_lines(tokens, index):
-    """The lines above which a comment explains the token: its own, and where the statement, match
-    arm, field or argument that it is a part of starts."""
-    lines = [tokens[index].line]
-    depth = 0
-    element = None  # where what follows the nearest comma starts
-    while index > 0:
-        before = tokens[index - 1].text
-        # A block ends a statement, unless the statement goes on behind it.
-        goes_on = before == "}" and tokens[index].text in (",", ".", "?", "else")
-        if depth == 0 and before in (";", "{", "}") and not goes_on:
-            break
-        if before in ("]", ")", "}"):
-            depth += 1
-        elif before in ("[", "(", "{") and depth > 0:
-            depth -= 1
-        elif before in ("[", "("):  # out of a list of arguments
-            lines.append(tokens[index].line if element is None else element)
-            element = None
-        elif before == "," and depth == 0 and element is None:
-            element = tokens[index].line
-        index -= 1
-    # In braces, a comma is between arms or fields, unless it is between a type's parameters.
-    in_list = tokens[index - 1].text == "{" and tokens[index].text not in ("let", "const", "static", "return")
-    lines.append(element if element is not None and in_list else tokens[index].line)
-    return tuple(dict.fromkeys(lines))

@@ -72,64 +72,10 @@ mod tests {
     "rust/kern/mod.rs": SPDX_RS + "mod a;\nmod b;\npub use a::A;\npub use b::B;\npub const C: u64 = 0;\n",
     "rust/kern/a.rs": SPDX_RS + "pub struct A;\n",
     "rust/kern/b.rs": SPDX_RS + "use super::{A as Other, C};\npub struct B(Other);\n",
-    "rust/perf/mod.rs": SPDX_RS
-    + """use crate::{bindings, perf::event};
-type Callback = Option<unsafe extern "C" fn(u32) -> u32>;
-// SAFETY: It is a number.
-unsafe impl Send for Pmu {}
-// SAFETY: It is
-// a number.
-#[cfg(x)]
-unsafe impl Sync for Pmu {}
-fn f() {
-    // SAFETY: It is valid.
-    let x = to_result(unsafe { g() });
-    let y = h(
-        // SAFETY: It is valid.
-        unsafe { g() },
-        1,
-    );
-    // SAFETY: It is valid.
-    let ret: Result<A, B> =
-        unsafe { g() };
-    // SAFETY: It is valid.
-    let slice = [
-        1,
-        f({ 2 }, unsafe { g() }),
-    ];
-    match x {
-        // SAFETY: It is valid.
-        A => unsafe { g() },
-        B => {}
-    }
-}
-/// Does things.
-///
-/// # Safety
-///
-/// `x` must be valid.
-#[inline]
-unsafe extern "C" fn g(x: u32) {}
-/// Promises things.
-///
-/// # Safety
-///
-/// They must be true.
-pub unsafe trait T {}
-""",
+    "rust/perf/mod.rs": SPDX_RS + "use crate::{bindings, perf::event};\nfn f() {\n    // SAFETY: It is valid.\n    unsafe { g() }\n}\n",
     "rust/x86/msr.rs": SPDX_RS + "use super::percpu;\nmod perf;\nuse self::perf::X;\nuse super::perf;\nuse crate::bindings;\nuse kernel::bindings as k;\n",
     "selftests/host/src/lib.rs": SPDX_RS + '#[path = "../../../rust/logic/mod.rs"]\npub mod logic;\n',
     "selftests/vpmu/src/lib.rs": SPDX_RS + '// unlike rust/logic\n#[path = "events.rs"]\nmod events;\n',
-    "selftests/vpmu/src/ffi.rs": SPDX_RS
-    + """unsafe extern "C" fn create() {
-    // SAFETY: It is valid.
-    unsafe { g() }
-}
-/// # Safety
-///
-/// They must be true.
-unsafe fn g() {}
-""",
     "selftests/tally/pmu.rs": SPDX_RS + '#[path = "../../rust/bindings/mod.rs"]\nmod bindings;\n#[path = "../../rust/perf/mod.rs"]\nmod perf;\n',
     "selftests/vpmu/Cargo.toml": '# not rust/logic\n[dependencies]\nx = { path = "x" }\n',
     "selftests/vpmu/qemu/vpmu.c": "/*\n * PMU\n *\n * SPDX-License-Identifier: GPL-2.0-or-later\n */\n",
@@ -194,25 +140,7 @@ BAD = (
     (rules.no_unsafe, DRIVER, "/* /* unsafe */ unsafe */\nunsafe fn f() {}", 3),
     (rules.no_unsafe, LOGIC, "unsafe fn f() {}", 2),
     (rules.no_unsafe, "rust/rpmu.rs", "unsafe impl Send for Rpmu {}", 2),
-    (rules.no_unsafe, f"{VPMU}/src/pmu.rs", "fn f() {\n    unsafe { g() }\n}", 3),
-    (rules.no_unsafe, f"{VPMU}/tests/new.rs", "// SAFETY: It is no ffi.rs.\nunsafe fn f() {}", 3),
-    (rules.unsafe_is_explained, f"{VPMU}/src/ffi.rs", "fn f() {\n    unsafe { g() }\n}", 3),
-    (rules.unsafe_is_explained, f"{VPMU}/src/ffi.rs", "unsafe fn f() {}", 2),
-    (rules.unsafe_is_explained, PERF, "fn f() {\n    unsafe { g() }\n}", 3),
-    (rules.unsafe_is_explained, PERF, "fn f() {\n    // It is valid.\n    unsafe { g() }\n}", 4),
-    (rules.unsafe_is_explained, PERF, "// SAFETY: Too far up.\n\nunsafe impl Send for X {}", 4),
-    (rules.unsafe_is_explained, PERF, "// SAFETY: The first.\nunsafe impl Send for X {}\nunsafe impl Sync for X {}", 4),
-    (rules.unsafe_is_explained, PERF, 'const S: &str = "\n// SAFETY: in a string\n";unsafe impl Send for X {}', 4),
-    (rules.unsafe_is_explained, KERN, "fn f() {\n    unsafe { g() }\n}", 3),
-    (rules.unsafe_is_explained, X86, "match x {\n    // SAFETY: The first.\n    A => unsafe { g() },\n    B => unsafe { g() },\n}", 5),
-    (rules.unsafe_is_explained, X86, "/// Does things.\nunsafe fn f() {}", 3),
-    (rules.unsafe_is_explained, X86, "/// # Safety\nfn f() {}\npub unsafe fn g() {}", 4),
-    (rules.unsafe_is_explained, X86, 'pub(crate) unsafe extern "C" fn g() {}', 2),
-    (rules.unsafe_is_explained, X86, "// SAFETY: It asks, and does not promise.\nunsafe trait T {}", 3),
-    (rules.unsafe_is_explained, X86, 'unsafe extern "C" {\n}', 2),
-    (rules.unsafe_is_explained, "rust/bindings/new.rs", "unsafe impl Send for X {}", 2),
     (rules.tally_is_on_perf, "selftests/tally/new.rs", '#[path = "../../rust/perf_core/mod.rs"]\nmod perf_core;', 2),
-    (rules.tally_is_on_perf, "selftests/tally/new.rs", "// SAFETY: It is.\nunsafe impl Send for X {}", 3),
     (rules.tally_is_on_perf, "selftests/tally/new.rs", "use bindings::perf_event;", 2),
     (rules.vpmu_is_independent, f"{VPMU}/src/new.rs", '#[path = "../../../rust/logic/mod.rs"]\nmod logic;', 2),
     (rules.vpmu_is_independent, f"{VPMU}/src/new.rs", 'const T: &str = include_str!("../../../rust/x86/msr.rs");', 2),

@@ -5,6 +5,8 @@
 //! It counts marks. Each CPU has a counter, and a task that writes a number to
 //! `/sys/bus/event_source/devices/tally/mark` adds it to that of the CPU on which it runs.
 
+#![deny(unsafe_code)]
+
 use core::sync::atomic::{
     AtomicU64,
     Ordering::Relaxed, //
@@ -32,12 +34,13 @@ use perf::{
 };
 
 // This PMU does without much of them.
+#[allow(unsafe_code)]
 #[path = "../../rust/bindings/mod.rs"]
 mod bindings;
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code, unreachable_pub, unsafe_code)]
 #[path = "../../rust/kern/mod.rs"]
 mod kern;
-#[allow(dead_code, unreachable_pub, unused_imports)]
+#[allow(dead_code, unreachable_pub, unsafe_code, unused_imports)]
 #[path = "../../rust/perf/mod.rs"]
 mod perf;
 

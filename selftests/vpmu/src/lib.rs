@@ -34,6 +34,7 @@ pub mod branch;
 mod counter;
 pub mod defect;
 mod event;
+#[allow(unsafe_code)]
 mod ffi;
 pub mod inject;
 pub mod model;
