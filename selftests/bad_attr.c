@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attributes that perf_event_open() refuses, and the errno of each: those of
- * the built-in driver of Linux 7.3, for both drivers.
- *
- * The table includes refusals of the perf core, which would change if a driver
- * were registered with another type or other capabilities.
+ * Tests attributes that perf_event_open() refuses, and the errno of each. Both
+ * drivers must return the errno of the built-in driver of Linux 7.3. The table
+ * includes refusals of the perf core, which would change if a driver were
+ * registered with another type or other capabilities.
  */
 #define _GNU_SOURCE
 #include "kselftest.h"
@@ -17,18 +16,18 @@
 /* Requirements of a row. The row is skipped if they are not met. */
 enum needs { NOTHING, LATENCY, FRONT_END, OFFCORE, NO_LBR, NO_TSX, NO_SUCH_EVENT, INTEL, NOT_15H };
 
-/* Opened for this task on any CPU: the error is in attr. */
+/* Opened for this task on any CPU, so the error can only be in attr. */
 static const struct {
 	const char *name;
 	int expected;			/* errno, 0 for success */
 	struct perf_event_attr attr;	/* size 0: the correct one is filled in */
 	enum needs needs;
 } bad_attr[] = {
-	/* The control, from which each row below differs in one value. */
+	/* The valid attr; each row below changes one value of it. */
 	{ "control", 0, .attr = { HW(INSTRUCTIONS) } },
 	{ "control_raw", 0, .attr = { RAW(RAW_INSTRUCTIONS) } },
 
-	/* perf core: perf_copy_attr() and the start of perf_event_open(). */
+	/* Perf core: perf_copy_attr() and the start of perf_event_open(). */
 	{ "size_too_small", E2BIG, .attr = { HW(INSTRUCTIONS), .size = 8 } },
 	{ "size_beyond_page", E2BIG,
 	  .attr = { HW(INSTRUCTIONS), .size = 4097 } },
@@ -102,7 +101,10 @@ static const struct {
 	  .attr = { RAW(0x01bb), .config1 = 1ULL << 63 }, .needs = OFFCORE },
 
 	{ "offcore_0_zero", 0, .attr = { RAW(0x01b7) }, .needs = NOT_15H },
-	/* With another unit mask it is another event, for which config1 means nothing. */
+	/*
+	 * With another unit mask, the event is another one, which ignores
+	 * config1.
+	 */
 	{ "offcore_umask", 0, .attr = { RAW(0x04b7), .config1 = ~0ULL }, .needs = NOT_15H },
 	{ "latency", 0,
 	  .attr = { RAW(0x01cd), .config1 = 0xffff }, .needs = LATENCY },
@@ -112,7 +114,7 @@ static const struct {
 	  .attr = { RAW(0x01c6), .config1 = 0x7fff17 }, .needs = FRONT_END },
 	{ "front_end_reserved", EINVAL,
 	  .attr = { RAW(0x01c6), .config1 = 0x8 }, .needs = FRONT_END },
-	/* Checked before the branch stack. */
+	/* This is checked before the branch stack. */
 	{ "offcore_reserved_branch_stack", EINVAL,
 	  .attr = { RAW(0x01b7), .config1 = 1ULL << 63,
 		    .sample_type = PERF_SAMPLE_BRANCH_STACK,
@@ -130,7 +132,7 @@ static const struct {
 	/* L1-icache-stores: no such operation. */
 	{ "cache_nonsense", EINVAL,
 	  .attr = { CACHE(0x00101) } },
-	/* L1-dcache-prefetches: no event counts them. */
+	/* L1-dcache-prefetches: no event counts these. */
 	{ "cache_no_event", ENOENT,
 	  .attr = { CACHE(0x00200) }, .needs = INTEL },
 
@@ -155,7 +157,7 @@ static const struct {
 #define NO_SUCH_PID	4194303
 #define NO_SUCH_CPU	65535
 
-/* The attr is correct, its target is not. */
+/* The attr is valid, its target is not. */
 static const struct {
 	const char *name;
 	int expected;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A BPF program reads an event (perf_event_read_local()). It gets the same
- * count as read(), while the event counts, while it is disabled and after a
- * reset; also a program that runs when the PMU has been enabled.
+ * Tests perf_event_read_local(), with which a BPF program reads an event. The
+ * program must get the same count as read(): while the event counts, while it
+ * is disabled, after a reset, and when the program runs right after the PMU has
+ * been enabled.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +18,7 @@
 #define LOOPS	100000UL
 #define ROUNDS	50
 
-/* Not in all versions of <linux/bpf.h>. */
+/* Missing in some versions of <linux/bpf.h>. */
 #define READ_VALUE	55	/* BPF_FUNC_perf_event_read_value */
 
 #define INSN(c, d, s, o, i) \
@@ -52,15 +53,16 @@ static int set_entry(int map, __u32 key, __u32 value)
 	return bpf(BPF_MAP_UPDATE_ELEM, &attr);
 }
 
-/* What a program has read, and how often. */
+/* The count that a program has read, and the number of its runs. */
 struct seen {
 	struct bpf_perf_event_value value;
 	__u64 runs;
 };
 
 /*
- * Reads entry "this CPU" of events into the only entry of values. Attached to the
- * end of a function if that has a BTF id, else to be run by the test.
+ * Reads entry "this CPU" of events into the only entry of values. The program
+ * is attached to the end of a function if the function has a BTF id; otherwise
+ * the test runs the program.
  */
 static int new_program(int events, int values, __u32 function)
 {
@@ -118,7 +120,7 @@ struct reader {
 	int cpu;
 };
 
-/* Returns what the program has seen. */
+/* Returns the count and the number of runs that the program has stored. */
 static struct seen seen_by(const struct reader *reader)
 {
 	struct seen seen = { .value.counter = NO_COUNT };
@@ -281,8 +283,8 @@ static __u32 id_of_function(const char *name)
 }
 
 /*
- * dynolog's bperf has a program at the end of x86_pmu_enable(). It runs each time
- * the PMU has been enabled and sees the counts of that moment.
+ * dynolog's bperf attaches a program to the end of x86_pmu_enable(). It runs
+ * each time after the PMU has been enabled and reads the counts at that moment.
  */
 TEST_F(bpf_read, after_enable)
 {
@@ -328,12 +330,15 @@ TEST_F(bpf_read, after_enable)
 	}
 	close(link);
 	close(reader->program);
-	/* A detached program runs no more. */
+	/* A detached program does not run any more. */
 	usleep(20000);
 	before = seen_by(reader);
 	ASSERT_EQ(0, ioctl(other, PERF_EVENT_IOC_ENABLE, 0));
 	EXPECT_EQ(before.runs, seen_by(reader).runs);
-	/* The program keeps the map for a while. Let the event go, and so the driver. */
+	/*
+	 * The program keeps the map for a while. Remove the event from it,
+	 * because the event holds a reference to the driver.
+	 */
 	ASSERT_EQ(0, bpf(BPF_MAP_DELETE_ELEM, &entry_of_map));
 	close(fd);
 	close(other);

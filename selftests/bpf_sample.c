@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Samples that a BPF program handles in the kernel: it sees each of them, makes a
- * histogram of their addresses, and decides which ones go to the buffer.
+ * Tests samples that a BPF program handles in the kernel: the program sees each
+ * sample, makes a histogram of the addresses, and decides which samples go to
+ * the buffer.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +17,10 @@
 #define PAGES		64UL
 #define SAMPLES		1000
 #define PERIOD		5000
-/* Parts of the loop: blocks of four instructions in five bytes, and what is not in it. */
+/*
+ * Parts of the loop: blocks of four instructions in five bytes. The last part
+ * is everything outside the loop.
+ */
 #define BLOCKS		8
 #define BLOCK_BYTES	5
 #define LENGTH		(BLOCKS * 4)
@@ -56,7 +60,7 @@ static int bpf(int cmd, union bpf_attr *attr)
 	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
 }
 
-/* What the program keeps of a part of the loop. */
+/* The program's statistics of a part of the loop. */
 struct bin {
 	__u64 samples;
 	__u64 periods;
@@ -93,8 +97,8 @@ static void read_histogram(struct __test_metadata *_metadata, int map, struct bi
 #define KEEP_ALL	-2
 
 /*
- * Adds each sample to its part of the histogram, and drops it unless it is of block
- * @keep.
+ * Adds each sample to its part of the histogram, and drops the sample unless
+ * its block is @keep.
  */
 static int new_program(int histogram, int keep)
 {
@@ -120,7 +124,7 @@ static int new_program(int histogram, int keep)
 		INSN(BPF_LDX | BPF_MEM | BPF_DW, BPF_REG_1, BPF_REG_6, CTX_PERIOD, 0),
 		INSN(BPF_STX | BPF_ATOMIC | BPF_DW, BPF_REG_0, BPF_REG_1,
 		     offsetof(struct bin, periods), BPF_ADD),
-		/* 0: to be dropped */
+		/* 0 drops the sample */
 		INSN(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 1),
 		INSN(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_7, 0, 1, keep),
 		INSN(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, keep == KEEP_ALL),
@@ -148,7 +152,7 @@ struct sample {
 	__u64 ip;
 };
 
-/* What has come to the buffer. */
+/* The samples in the buffer. */
 struct seen {
 	unsigned int samples, in_block[BLOCKS];
 	__u64 ns;
@@ -176,7 +180,7 @@ FIXTURE_TEARDOWN(bpf_sample)
 	EXPECT_TRUE(put_back_sample_limits(&self->limits));
 }
 
-/* Samples the loop; the event has the program, unless it is -1. */
+/* Samples the loop; attaches the program to the event, unless it is -1. */
 static void sample_loop(struct __test_metadata *_metadata, __u64 config3, int program,
 			struct seen *seen)
 {
@@ -226,7 +230,7 @@ static struct bin total(const struct bin bin[BLOCKS + 1])
 	return total;
 }
 
-/* The program counts each sample; none leaves the kernel. */
+/* The program counts each sample and drops it. */
 TEST_F(bpf_sample, all_dropped)
 {
 	int program = new_program(self->histogram, KEEP_NONE);
@@ -262,7 +266,7 @@ TEST_F(bpf_sample, all_kept)
 	close(program);
 }
 
-/* Samples of one block are kept, all others dropped. */
+/* Samples of one block are kept, all others are dropped. */
 TEST_F(bpf_sample, some_kept)
 {
 	const unsigned int keep = 3;
@@ -281,7 +285,7 @@ TEST_F(bpf_sample, some_kept)
 	close(program);
 }
 
-/* Random periods: the program sees the true ones. */
+/* With random periods, the program sees each sample's true period. */
 TEST_F(bpf_sample, random_periods)
 {
 	const __u64 mask = 0x3ff;
@@ -303,9 +307,9 @@ TEST_F(bpf_sample, random_periods)
 }
 
 /*
- * The cost of a sample, in nanoseconds: with --icount, the kernel's instructions.
- * Reported only, but for the order: a dropped sample costs less than one that both the
- * program and the buffer get.
+ * Reports the cost of a sample in nanoseconds: with --icount, the kernel's
+ * instructions. Checks the order only: a dropped sample must cost less than a
+ * sample that goes to both the program and the buffer.
  */
 TEST_F(bpf_sample, cost)
 {
@@ -316,7 +320,7 @@ TEST_F(bpf_sample, cost)
 
 	ASSERT_LE(0, drop);
 	ASSERT_LE(0, keep);
-	/* Once before: all code and pages are there. */
+	/* Warm up: load all code and pages. */
 	sample_loop(_metadata, 0, keep, &both);
 	start = now_ns();
 	block_loop((SAMPLES * PERIOD + PERIOD / 2) / LENGTH);

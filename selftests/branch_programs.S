@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Programs whose branches are known, for tests of branch stacks. No register is
- * used but those that a call may change.
+ * Programs with known branches, for tests of branch stacks. They use only
+ * registers that a call may change.
  */
 
 /*
- * void NAME(unsigned long passes): takes eight branches in each pass, one of each
- * kind and another conditional one. NAME_branches has their addresses and targets.
+ * void NAME(unsigned long passes): takes eight branches in each pass, one of
+ * each type and one more conditional branch. NAME_branches contains their
+ * addresses and targets.
  */
 .macro mix name
 	.text
@@ -92,7 +93,10 @@ deep_end:
 	nest	nest_a
 	nest	nest_b
 
-/* void spin(unsigned long passes): takes one branch in each pass, but for the last. */
+/*
+ * void spin(unsigned long passes): takes one branch in each pass except the
+ * last.
+ */
 	.globl	spin, spin_from
 	.type	spin, @function
 spin:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Programs whose branches are known: branch_programs.S. */
+/* Programs with known branches: see branch_programs.S. */
 #ifndef RPMU_SELFTESTS_BRANCH_PROGRAMS_H
 #define RPMU_SELFTESTS_BRANCH_PROGRAMS_H
 
@@ -10,12 +10,15 @@
 /* Their size in bytes, at most. */
 #define MIX_SPACE	256
 
-/* The address of a branch, and that of its target. */
+/* The address of a branch, and the address of its target. */
 struct branch {
 	__u64 from, to;
 };
 
-/* Two copies of one program, at different addresses; in the order of their branches: */
+/*
+ * Two copies of one program, at different addresses; in the order of their
+ * branches:
+ */
 extern const struct branch mix_a_branches[IN_MIX], mix_b_branches[IN_MIX];
 
 void mix_a(unsigned long passes);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Branch stacks (LBR): which branches a sample has, in which order.
- *
- * The programs are in assembly, so that each branch that they take is known. A
- * sample is right if its branches are an unbroken piece of the program's, up to
- * the one before the sample. Fewer than the CPU records are right as well: the
- * records are reset when the task comes to a CPU.
+ * Tests branch stacks (LBR): the branches in a sample, and their order. The
+ * programs are in assembly, so that each of their branches is known. A sample
+ * is right if its branches are a contiguous part of the program's, up to the
+ * last one before the sample. A sample may have fewer branches than the CPU
+ * records, because the records are reset when the task is scheduled on a CPU.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +21,7 @@
 #define ALONE		__attribute__((__noipa__))
 #define PAGE		4096UL
 #define PAGES		256UL
-#define PERIOD		10007	/* branches from one sample to the next */
+#define PERIOD		10007	/* branches between two samples */
 #define SAMPLES		100
 #define MAX_BRANCHES	32
 
@@ -32,7 +31,7 @@ enum kind {
 	CALL, RET, IND_CALL, JMP, IND_JMP, JCC,
 };
 
-/* The kinds of a mix's branches. */
+/* The types of a mix's branches. */
 static const enum kind kinds[IN_MIX] = { CALL, RET, IND_CALL, RET, JMP, IND_JMP, JCC, JCC };
 
 struct mix {
@@ -60,7 +59,10 @@ static bool has_call_stacks(void)
 	return cpu_model() >= MODEL_HASWELL;
 }
 
-/* Nehalem and Westmere cannot leave jumps out when they record calls, and know no direct calls. */
+/*
+ * Nehalem and Westmere cannot exclude jumps when they record calls, and cannot
+ * select direct calls.
+ */
 static bool is_nehalem(void)
 {
 	return cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE;
@@ -108,7 +110,7 @@ static bool disable(const struct ring *ring)
 	return !ioctl(ring->fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* Returns whether a filter lets branches of a kind pass. */
+/* Returns whether a filter accepts branches of a type. */
 static bool passes(__u64 filter, enum kind kind)
 {
 	static const __u64 asked[] = {
@@ -123,7 +125,7 @@ static bool passes(__u64 filter, enum kind kind)
 	return filter & (asked[kind] | PERF_SAMPLE_BRANCH_ANY);
 }
 
-/* Returns the branches of @mix that the filter lets pass. */
+/* Returns the branches of @mix that the filter accepts. */
 static unsigned int passing(const struct mix *mix, __u64 filter, struct branch *kept)
 {
 	unsigned int n = 0;
@@ -146,8 +148,9 @@ static bool is_in(const struct mix *mix, __u64 address)
 }
 
 /*
- * Checks that the branches of a sample are a piece of the pass, from the latest on,
- * however often it is repeated. Branches from before the first pass may follow.
+ * Checks that the branches of a sample, from the latest one on, are a
+ * contiguous part of any number of repeated passes. After them, older branches
+ * from before the first pass may follow.
  */
 static bool follows(const struct stack *stack, const struct mix *mix, const struct branch *pass,
 		    unsigned int length)
@@ -171,10 +174,10 @@ static bool follows(const struct stack *stack, const struct mix *mix, const stru
 	return true;
 }
 
-/* What the samples of an event have. */
+/* The branches in the samples of an event. */
 struct seen {
 	unsigned int samples;	/* in the program */
-	unsigned int full;	/* with as many branches as are recorded */
+	unsigned int full;	/* with as many branches as the CPU records */
 	unsigned int empty;
 	unsigned int wrong;
 };
@@ -232,7 +235,7 @@ static void check_filter(struct __test_metadata *_metadata, __u64 filter)
 	seen = look(&ring, &a, filter);
 	EXPECT_LE(SAMPLES - 2, seen.samples);
 	EXPECT_EQ(0, seen.wrong);
-	/* An interrupt's return to the program can be among them, and is left out. */
+	/* An interrupt's return to the program may be recorded; ignore it. */
 	expected = seen.full;
 	if (is_nehalem())
 		expected = seen.samples - seen.empty;
@@ -313,7 +316,7 @@ TEST_F(branches, types_are_saved)
 	close_ring(&ring);
 }
 
-/* The number of branches that a sample may have is the user's. */
+/* The user determines the maximum number of branches per sample. */
 TEST_F(branches, no_more_than_asked_for)
 {
 	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_ANY | USER);
@@ -351,11 +354,16 @@ TEST_F(branches, kernel_alone)
 		getppid();
 	ASSERT_TRUE(disable(&ring));
 	while ((sample = take_sample(ring.page))) {
-		/* The latest branch led to the sample's place, not to the overflow's handler. */
+		/*
+		 * The latest branch leads to the sample's address, not to the
+		 * overflow's handler.
+		 */
 		samples++;
 		near += sample->stack.nr && sample->ip - sample->stack.entries[0].to < PAGE;
 		for (__u64 i = 0; i < sample->stack.nr; i++) {
-			/* A system call comes from user mode. */
+			/*
+			 * The source of a system call's branch is in user mode.
+			 */
 			ASSERT_GT(0, (__s64)sample->stack.entries[i].to);
 			branches += (__s64)sample->stack.entries[i].from < 0;
 		}
@@ -365,7 +373,9 @@ TEST_F(branches, kernel_alone)
 	close_ring(&ring);
 }
 
-/* The calls that have not returned, of which the CPU keeps no more than it records. */
+/*
+ * The calls that have not returned, limited to the number that the CPU records.
+ */
 static void check_depth(struct __test_metadata *_metadata, unsigned int depth)
 {
 	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_CALL_STACK | USER |
@@ -413,7 +423,7 @@ TEST_F(branches, call_stack_deeper_than_the_records)
 	check_depth(_metadata, 40);
 }
 
-/* Lets another task run on the CPU, which has records of its own. */
+/* Lets another task run on the CPU that also has branch records. */
 static pid_t fork_other(const struct mix *mix)
 {
 	pid_t pid = fork_helper();
@@ -433,7 +443,7 @@ static void end_other(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Samples two tasks that take turns, by an event of the CPU. */
+/* Samples two tasks that alternate, with an event of the CPU. */
 TEST_F(branches, each_task_has_its_own)
 {
 	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_ANY | USER);
@@ -483,7 +493,10 @@ static ALONE void yielding(unsigned int depth, unsigned int times)
 	}
 }
 
-/* Samples the calls of two tasks that take turns, by an event each or by an inherited one. */
+/*
+ * Samples the calls of two tasks that alternate, with one event each or with an
+ * inherited event.
+ */
 static void check_switches(struct __test_metadata *_metadata, bool inherit)
 {
 	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_CALL_STACK | USER |
@@ -514,7 +527,7 @@ static void check_switches(struct __test_metadata *_metadata, bool inherit)
 		    sample->ip > (unsigned long)deep_end)
 			continue;
 		samples++;
-		/* The calls of yielding() by itself and of deep(). */
+		/* The calls of yielding() and of deep(). */
 		whole += sample->stack.nr >= 6;
 	}
 	EXPECT_LT(50, samples);
@@ -522,7 +535,7 @@ static void check_switches(struct __test_metadata *_metadata, bool inherit)
 	close_ring(&ring);
 }
 
-/* A call stack comes back with its task. */
+/* A task's call stack is restored when the task runs again. */
 TEST_F(branches, call_stack_outlives_switches)
 {
 	if (!has_call_stacks())
@@ -530,7 +543,9 @@ TEST_F(branches, call_stack_outlives_switches)
 	check_switches(_metadata, false);
 }
 
-/* So it does where the perf core exchanges the tasks' contexts. */
+/*
+ * The call stack is also restored if the perf core swaps the tasks' contexts.
+ */
 TEST_F(branches, call_stack_outlives_exchanges)
 {
 	if (!has_call_stacks())
@@ -540,7 +555,7 @@ TEST_F(branches, call_stack_outlives_exchanges)
 	check_switches(_metadata, true);
 }
 
-/* Events with different filters cannot be on a CPU together. */
+/* Events with different filters cannot be on a CPU at the same time. */
 TEST_F(branches, filters_take_turns)
 {
 	static const __u64 filters[] = {
@@ -569,7 +584,10 @@ TEST_F(branches, filters_take_turns)
 	}
 }
 
-/* Events with the same filter in hardware share the records, whatever each keeps of them. */
+/*
+ * Events with the same hardware filter share the records, even if their
+ * software filters differ.
+ */
 TEST_F(branches, equal_filters_share)
 {
 	static const __u64 types[] = { 0, PERF_SAMPLE_BRANCH_TYPE_SAVE };
@@ -595,7 +613,7 @@ TEST_F(branches, equal_filters_share)
 	}
 }
 
-/* A group that can never be on a CPU is refused. */
+/* A group that can never be on a CPU as a whole is refused. */
 TEST_F(branches, group_with_two_filters)
 {
 	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_COND | USER);
@@ -611,7 +629,7 @@ TEST_F(branches, group_with_two_filters)
 	close(leader);
 }
 
-/* Counting goes on as if there were no records. */
+/* Counts are not affected by branch records. */
 TEST_F(branches, counts_beside_branches)
 {
 	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_ANY | USER);
@@ -630,7 +648,7 @@ TEST_F(branches, counts_beside_branches)
 	close_ring(&ring);
 }
 
-/* The errors of requests. */
+/* The errors of invalid requests. */
 TEST_F(branches, refused)
 {
 	const struct {
@@ -673,7 +691,7 @@ TEST_F(branches, refused)
 	}
 }
 
-/* The depth in sysfs. */
+/* The number of records in sysfs. */
 TEST_F(branches, depth_is_told)
 {
 	char text[16];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The events behind the ids of PERF_TYPE_HW_CACHE. The run on the built-in
- * driver, which comes first, keeps its answer for each id and the event's count
- * of a known loop; rpmu has to give the same answers and counts. The loop has
- * more stores than loads, so that on the emulated PMU events that could be
- * mistaken for each other differ in their counts.
+ * Tests the events behind the ids of PERF_TYPE_HW_CACHE. The run on the
+ * built-in driver, which is first, saves its result for each id and the event's
+ * count of a known loop; rpmu must give the same results and counts. The loop
+ * has more stores than loads, so that events which could be confused have
+ * different counts on the emulated PMU.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
@@ -13,7 +13,7 @@
 #define KEPT	"/tmp/built-in-cache-events"
 #define LOOPS	200000UL
 
-/* One more of each than there are: 8 caches, 4 operations, 3 results. */
+/* One more than exist of each: 8 caches, 4 operations, 3 results. */
 #define CACHES		(PERF_COUNT_HW_CACHE_MAX + 1)
 #define OPERATIONS	(PERF_COUNT_HW_CACHE_OP_MAX + 1)
 #define RESULTS		(PERF_COUNT_HW_CACHE_RESULT_MAX + 1)
@@ -37,7 +37,7 @@ static struct answer ask(__u64 config)
 	struct one_count count;
 	int fd;
 
-	/* Not the user's to choose. */
+	/* The driver sets this field itself, whatever the user writes. */
 	attr.config1 = ~0ULL;
 	fd = perf_open_self(&attr, -1);
 	if (fd < 0) {
@@ -65,10 +65,11 @@ static bool same_count(__u64 a, __u64 b)
 }
 
 /*
- * NODE is an event of the northbridge, which on family 15h has a PMU of its own:
- * amd_get_event_constraints_f15h() leaves it no counter. A kernel without
- * CONFIG_PERF_EVENTS_AMD_BRS replaces that function, as amd_brs_init() then
- * returns 0 on any CPU (arch/x86/events/perf_event.h), and takes the event.
+ * On family 15h, NODE is an event of the northbridge, which has a separate PMU:
+ * amd_get_event_constraints_f15h() gives it no counter. In a kernel without
+ * CONFIG_PERF_EVENTS_AMD_BRS, amd_brs_init() returns 0 on any CPU
+ * (arch/x86/events/perf_event.h), so another function replaces
+ * amd_get_event_constraints_f15h() and accepts the event.
  */
 static bool only_built_in_takes(__u64 config)
 {

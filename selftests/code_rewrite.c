@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Code that one CPU rewrites while others execute it: a CPU that has seen a
- * store after the rewrite executes the new code (SDM vol. 3, 10.1.3). The
- * kernel relies on this for static keys. An emulator that keeps a translation
- * of the old bytes breaks it, which shows as an "Oops: int3" in code that was
- * rewritten long before.
- *
- * Tests the machine, not a driver.
+ * Tests code that one CPU rewrites while other CPUs execute it: a CPU that has
+ * seen a store after the rewrite must execute the new code (SDM vol. 3,
+ * 10.1.3). The kernel relies on this for static keys. An emulator that keeps a
+ * translation of the old bytes breaks it; the symptom is an "Oops: int3" in
+ * code that was rewritten long before. This tests the machine, not a driver.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -48,7 +46,9 @@ static void execute(function_t *code, struct progress *progress, int cpu)
 	for (;;) {
 		__u32 written = __atomic_load_n(&progress->written, __ATOMIC_ACQUIRE);
 
-		/* Serialize, as the SDM requires before the new code is executed. */
+		/*
+		 * Serialize before executing the new code, as the SDM requires.
+		 */
 		__cpuid(0, eax, ebx, ecx, edx);
 		if (code() < written)
 			progress->cpu[cpu].stale++;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Event sets: groups that end their turn on the counters when their leader
- * overflows (switch, bit 0 of attr.config4), beside the end by time. The
- * built-in driver ignores the bit.
+ * Tests event sets: groups whose turn also ends when their leader overflows
+ * (switch, bit 0 of attr.config4), not only by time. The built-in driver
+ * ignores the bit.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,13 +13,16 @@
 #define SETS		3
 #define PHASES		20
 #define PASSES		40000UL
-/* Instructions of a turn; a phase takes dozens. */
+/* Instructions of a turn; a phase has dozens of turns. */
 #define TURN		5000
 #define SWITCH		1ULL
 #define PERCENT		CPU_PMU "/rpmu/switch_max_percent"
 #define REFUSALS	"/sys/kernel/debug/rpmu/refusals"
 
-/* A set has an event on each general-purpose counter, so that no two count at a time. */
+/*
+ * A set has an event on each general-purpose counter, so that only one set
+ * counts at a time.
+ */
 struct set {
 	int fd[MAX_GROUP];
 	unsigned int nr;
@@ -36,7 +39,10 @@ FIXTURE_SETUP(event_sets)
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 	ASSERT_TRUE(lift_sample_limits(&self->limits));
 	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval, sizeof(self->interval)));
-	/* Nor is there a limit on switches, which take most of the time with turns as short. */
+	/*
+	 * Remove the limit on switches, which take most of the time if turns
+	 * are this short.
+	 */
 	if (on_rpmu()) {
 		ASSERT_TRUE(read_line(PERCENT, self->percent, sizeof(self->percent)));
 		ASSERT_TRUE(write_line(PERCENT, "100"));
@@ -50,7 +56,7 @@ FIXTURE_TEARDOWN(event_sets)
 	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
 	if (on_rpmu())
 		EXPECT_TRUE(write_line(PERCENT, self->percent));
-	/* A timer that is started keeps its time. */
+	/* A running timer keeps its expiry time. */
 	usleep(1100000);
 	EXPECT_TRUE(put_back_sample_limits(&self->limits));
 }
@@ -77,11 +83,11 @@ static struct perf_event_attr leader_of_set(__u64 turn, __u64 config4)
 	return attr;
 }
 
-/* Opens a set: instructions, which end its turn, and branches. */
+/* Opens a set: instructions, whose overflows end the turn, and branches. */
 static void open_set(struct __test_metadata *_metadata, struct set *set, __u64 turn, __u64 config4)
 {
 	struct perf_event_attr leader = leader_of_set(turn, config4), attr;
-	/* Without fixed counters the leader takes one of them. */
+	/* Without fixed counters, the leader needs one of them. */
 	unsigned int branches = gp_counters() - !fixed_counters();
 
 	ASSERT_GE(MAX_GROUP, branches + 1);
@@ -103,7 +109,7 @@ static void close_set(struct set *set)
 		close(set->fd[--set->nr]);
 }
 
-/* What the program executes. */
+/* The instructions and branches that the program executes. */
 static void count_all(struct __test_metadata *_metadata, __u64 *instructions, __u64 *branches)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
@@ -146,7 +152,7 @@ static double share(const struct group_count *count)
 	return count->enabled ? (double)count->running / count->enabled : 0;
 }
 
-/* As perf scales it. */
+/* The count as perf scales it. */
 static double scaled(const struct group_count *count, unsigned int event)
 {
 	return count->running ? count->event[event].value / share(count) : 0;
@@ -159,8 +165,8 @@ static void expect_close(struct __test_metadata *_metadata, __u64 exact, double 
 }
 
 /*
- * Checks that each set counts its turns' part of the program, that together they
- * count all of it, and that one has the counters at all times.
+ * Checks that each set counts its share of the program, that the sets together
+ * count all of it, and that at all times one set has the counters.
  */
 static void expect_turns(struct __test_metadata *_metadata, const __u64 turn[SETS],
 			 const struct group_count count[SETS])
@@ -182,7 +188,10 @@ static void expect_turns(struct __test_metadata *_metadata, const __u64 turn[SET
 		time += share(&count[i]);
 	}
 	for (j = 0; j < 2; j++) {
-		/* Each switch of a set on and off is at a place of its own. */
+		/*
+		 * A set may be switched on at one place of the program, and off
+		 * at another.
+		 */
 		EXPECT_LT(exact[j] * 0.999, sum[j]) TH_LOG("%llu of %llu", sum[j], exact[j]);
 		EXPECT_GT(exact[j] * 1.001, sum[j]) TH_LOG("%llu of %llu", sum[j], exact[j]);
 	}
@@ -205,7 +214,10 @@ static void expect_scaled(struct __test_metadata *_metadata, const struct group_
 	}
 }
 
-/* By time alone, and none ends here: the first set has the counters. */
+/*
+ * The turn ends by time only, and no turn ends here: the first set has the
+ * counters.
+ */
 TEST_F(event_sets, without_switch)
 {
 	static const __u64 turn[SETS] = { TURN, TURN, TURN };
@@ -231,8 +243,8 @@ TEST_F(event_sets, equal_turns)
 }
 
 /*
- * Each turn has a length of its own. The time of a turn includes that of the switch,
- * so that turns as short as these distort the scaled counts.
+ * Each turn has a different length. The time of a turn includes the switch, so
+ * turns this short distort the scaled counts.
  */
 TEST_F(event_sets, unequal_turns)
 {
@@ -245,7 +257,7 @@ TEST_F(event_sets, unequal_turns)
 	expect_turns(_metadata, turn, count);
 }
 
-/* Where nothing waits, an overflow is just a sample. */
+/* If no group waits, an overflow only takes a sample. */
 TEST_F(event_sets, alone)
 {
 	struct group_count count;
@@ -276,8 +288,8 @@ static __u64 time_of_phases(void)
 #define MANY	400
 
 /*
- * With many groups and short periods, switches and samples together do not take more
- * than the limits on either allow: the program goes on at half its speed at least.
+ * With many groups and short periods, switches and samples together stay within
+ * their limits: the program runs at half speed at least.
  */
 TEST_F(event_sets, limit)
 {
@@ -332,7 +344,7 @@ static bool explains(struct __test_metadata *_metadata, const char *reason)
 	return false;
 }
 
-/* A field that a later driver has is not ignored. */
+/* A field of a later driver version is refused, not ignored. */
 TEST_F(event_sets, bits_without_a_meaning)
 {
 	struct perf_event_attr attr = leader_of_set(TURN, 0);

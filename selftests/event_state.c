@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ways to start and stop an event, and what read() returns when it cannot
- * count: enabled at open, by ioctl, by prctl, at exec, inherited, pinned,
- * throttled. And what rpmu probes for pinned events.
+ * Tests the ways to start and stop an event: at open, by ioctl, by prctl, at
+ * exec, inherited, pinned, throttled. Also tests read() of an event that cannot
+ * count, and rpmu's probes for pinned events.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -164,7 +164,9 @@ static void inherited_loop(struct __test_metadata *_metadata, int other,
 
 	ASSERT_LE(0, pid);
 	if (pid == 0) {
-		/* Enables and disables another event than the inherited one. */
+		/*
+		 * Enables and disables an event other than the inherited one.
+		 */
 		counted_loop(other, 0, n);
 		syscall(SYS_exit_group, 0);
 	}
@@ -201,7 +203,7 @@ TEST(inherited)
 	EXPECT_EQ(2 * LOOPS, (much - little) - (little - start));
 }
 
-/* An event of a control group counts its tasks on a CPU, and no others. */
+/* An event of a control group counts only the group's tasks on a CPU. */
 TEST(control_group)
 {
 	struct perf_event_attr attr =
@@ -358,7 +360,10 @@ TEST(pinned_without_counter)
 	for (i = 0; i < gp; i++) {
 		ASSERT_TRUE(read_one(fd[i], &count));
 		EXPECT_LT(0, count.value);
-		/* read() takes the former first; the task may leave the CPU in between. */
+		/*
+		 * read() locks the first one first; the task may leave the CPU
+		 * in between.
+		 */
 		EXPECT_LE(count.enabled, count.running);
 	}
 	EXPECT_EQ(0, read(fd[gp], &count, sizeof(count)));
@@ -370,7 +375,10 @@ TEST(pinned_without_counter)
 	EXPECT_GE(1, count.value - LOOP_BRANCHES(LOOPS));
 }
 
-/* So is a pinned group if one of its events gets no counter. */
+/*
+ * A pinned group is put into the error state if one of its events gets no
+ * counter.
+ */
 TEST(pinned_group_without_counter)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -383,7 +391,7 @@ TEST(pinned_group_without_counter)
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 	attr.pinned = 1;
 	for (i = 0; i < gp - 1; i++) {
-		/* Leave counters that the group's two events can use. */
+		/* Leave free counters that the group's two events can use. */
 		attr.exclude_kernel = may_count_user_alone(i + 2);
 		fd[i] = perf_open_self(&attr, -1);
 		ASSERT_LE(0, fd[i]);
@@ -401,7 +409,7 @@ TEST(pinned_group_without_counter)
 	branch_loop(LOOPS);
 	EXPECT_EQ(0, read(leader, &count, sizeof(count)));
 
-	/* A free counter is not enough: the group has to be enabled again. */
+	/* A free counter is not enough: the group must be enabled again. */
 	close(fd[0]);
 	branch_loop(LOOPS);
 	EXPECT_EQ(0, read(leader, &count, sizeof(count)));
@@ -510,7 +518,10 @@ TEST(from_another_cpu)
 	ASSERT_TRUE(read_one(fd, &count));
 	ASSERT_TRUE(read_one(fd, &count));
 	EXPECT_LT(0, count.value);
-	/* It is the CPU's: no switch of tasks changes its times between the two. */
+	/*
+	 * Read the CPU's times, which task switches do not change between the
+	 * two reads.
+	 */
 	EXPECT_EQ(count.enabled, count.running);
 	EXPECT_LE(20000000, count.enabled);
 }
@@ -548,7 +559,10 @@ static int throttled_group(pid_t pid, int cpu, int sibling[SIBLINGS])
 {
 	struct perf_event_attr clock =
 		counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
-	/* Not instructions: the built-in driver does not stop fixed counters. */
+	/*
+	 * Do not use instructions: the built-in driver does not stop fixed
+	 * counters.
+	 */
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 	int i, leader;
 
@@ -633,7 +647,9 @@ TEST_F(throttled, siblings_move)
 	}
 }
 
-/* The probes that rpmu needs for pinned events only, and a state of theirs. */
+/*
+ * The probes that rpmu needs only for pinned events, and their possible state.
+ */
 static const char *const watched[] = {
 	"perf_ioctl", "perf_compat_ioctl", "perf_event_task_disable",
 };
@@ -667,7 +683,7 @@ static int watch_state(void)
 	return disabled ? ALL_DISABLED : NOT_WATCHED;
 }
 
-/* Calls a watched function until the probes are disabled, for 5 s at most. */
+/* Calls a probed function until the probes are disabled, for at most 5 s. */
 static bool becomes_unwatched(int fd, bool prctls)
 {
 	__u64 end = now_ns() + 5000000000ULL, id;
@@ -685,9 +701,10 @@ static bool becomes_unwatched(int fd, bool prctls)
 }
 
 /*
- * rpmu probes the functions by which users disable events while pinned events
- * are open: at once, for one second at least, and until a task calls one of them
- * in vain. All other calls cost what they cost without rpmu.
+ * While pinned events are open, rpmu probes the functions by which users
+ * disable events. The probes are enabled at once, stay enabled for at least one
+ * second, and are disabled when a task then calls such a function without
+ * effect. While they are disabled, these calls cost the same as without rpmu.
  */
 TEST(probes_for_pinned_only)
 {
@@ -701,7 +718,7 @@ TEST(probes_for_pinned_only)
 		SKIP(return, "rpmu has no probes of these functions here");
 	flexible = perf_open_self(&attr, -1);
 	ASSERT_LE(0, flexible);
-	/* Tests before this one may have had pinned events. */
+	/* Earlier tests may have left pinned events behind. */
 	ASSERT_TRUE(becomes_unwatched(flexible, false));
 
 	attr.pinned = 1;
@@ -711,7 +728,10 @@ TEST(probes_for_pinned_only)
 		opened = now_ns();
 		EXPECT_EQ(ALL_ENABLED, watch_state());
 		close(pinned);
-		/* They are not disabled and enabled with each of many short events. */
+		/*
+		 * Many short-lived events do not disable and enable the probes
+		 * each time.
+		 */
 		EXPECT_EQ(0, ioctl(flexible, PERF_EVENT_IOC_ID, &id));
 		if (now_ns() - opened < 800000000)
 			EXPECT_EQ(ALL_ENABLED, watch_state());

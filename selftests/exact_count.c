@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Exact counts: loops of a known number of instructions and branches, by
- * privilege level, with events of a task and of a CPU.
+ * Tests exact counts of loops with a known number of instructions and branches,
+ * by privilege level, with events of a task and of a CPU.
  */
 #define _GNU_SOURCE
 #include <time.h>
@@ -95,7 +95,7 @@ TEST_F(exact, raw_privilege_bits_are_ignored)
 	expect_loop(_metadata, fd, LOOPS, LOOP_INSTRUCTIONS(LOOPS));
 }
 
-/* Two lengths, as SYSCALL may count as a branch. */
+/* Use two lengths, because SYSCALL may count as a branch. */
 static void expect_branches(struct __test_metadata *_metadata, int fd)
 {
 	__u64 base, more;
@@ -152,7 +152,7 @@ TEST_F(exact, kernel_excluded)
 
 #define YIELD_INSTRUCTIONS	3
 
-/* Yields the CPU as soon as it gets it, after a known number of instructions. */
+/* Yields the CPU whenever it runs, after a known number of instructions. */
 static void yield_for_ever(void)
 {
 	asm volatile("1:\n\t"
@@ -167,9 +167,10 @@ static void yield_for_ever(void)
 #define SWITCHES	20
 
 /*
- * Switches the event off the CPU and back on twenty times, without loss or
- * gain. The task sleeps meanwhile. An event of the CPU counts the task that
- * runs then, which therefore executes a known number of instructions.
+ * Switches the event off the CPU and back on twenty times, and checks that no
+ * count is lost or added. The task sleeps in between. An event of the CPU also
+ * counts the task that runs meanwhile, which therefore executes a known number
+ * of instructions.
  */
 TEST_F(exact, context_switches)
 {
@@ -199,10 +200,10 @@ TEST_F(exact, context_switches)
 }
 
 /*
- * Kernel mode alone: a long user loop adds next to nothing, and a thousand
- * system calls add at least a few instructions each. The loop is repeated, as
- * interrupts and soft interrupts count, too: usually few, but on a kernel with
- * KASAN now and then as many instructions as half of the loop.
+ * Counts kernel mode only: a long user loop adds almost nothing, and a thousand
+ * system calls add at least a few instructions each. Interrupts and soft
+ * interrupts also count, usually few instructions, but with KASAN sometimes
+ * half as many as the loop. The loop is therefore repeated.
  */
 TEST_F(exact, kernel_only)
 {
@@ -231,9 +232,10 @@ TEST_F(exact, kernel_only)
 }
 
 /*
- * User, kernel and both, three events in one group: all three start and stop
- * with the same write to IA32_PERF_GLOBAL_CTRL, so that the sum is exact. Where
- * they start one after the other, the instructions in between are missing.
+ * User, kernel and both, as three events in one group: the same write to
+ * IA32_PERF_GLOBAL_CTRL starts and stops all three, so that the sum is exact.
+ * On CPUs where they start one after the other, the instructions in between are
+ * missing.
  */
 TEST_F(exact, user_and_kernel_make_both)
 {
@@ -268,7 +270,7 @@ TEST_F(exact, user_and_kernel_make_both)
 	}
 }
 
-/* Neither user nor kernel mode: a legal request, with a count of 0. */
+/* Excluding both user and kernel mode is a valid request, with a count of 0. */
 TEST_F(exact, nobody)
 {
 	struct perf_event_attr attr =
@@ -286,8 +288,8 @@ TEST_F(exact, nobody)
 }
 
 /*
- * All general-purpose counters and three fixed ones count exactly at once. AMD's
- * CPUs have no fixed ones.
+ * All general-purpose counters and three fixed ones count exactly at the same
+ * time. AMD's CPUs have no fixed counters.
  */
 TEST_F(exact, every_counter)
 {

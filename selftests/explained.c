@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rpmu's files in debugfs: the reasons of refusals, and the schedule of each
- * CPU. The built-in driver has none.
+ * Tests rpmu's files in debugfs: the reasons of refusals, and the schedule of
+ * each CPU. The built-in driver has no such files.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define DEBUGFS		"/sys/kernel/debug/rpmu"
 #define KEPT		64	/* refusals */
 #define ANY_NUMBER	16
-#define TICK_MS		10	/* the longest: HZ=100 */
+#define TICK_MS		10	/* longest possible tick: HZ=100 */
 /* Long enough for an interrupt to another CPU and its handler. */
 #define AT_ONCE_US	50000
 #define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: corrupting on Haswell */
@@ -78,14 +78,16 @@ TEST_F(explained, refused_event)
 	ASSERT_NE(NULL, line);
 	snprintf(pid, sizeof(pid), " %d explained ", getpid());
 	EXPECT_NE(NULL, strstr(line, pid)) TH_LOG("%s", line);
-	/* A kernel without CONFIG_SYMBOLIC_ERRNAME has no name for it. */
+	/*
+	 * A kernel without CONFIG_SYMBOLIC_ERRNAME has no name for the errno.
+	 */
 	EXPECT_TRUE(strstr(line, " EINVAL type=hw-cache config=0xffff00 cpu=any group=0: ") ||
 		    strstr(line, " Error(22) type=hw-cache config=0xffff00 cpu=any group=0: "))
 		TH_LOG("%s", line);
 	EXPECT_NE(NULL, strstr(line, ": no such generic cache event")) TH_LOG("%s", line);
 }
 
-/* Events of another PMU are no refusals. */
+/* Refused events of another PMU are not listed. */
 TEST_F(explained, not_ours)
 {
 	struct perf_event_attr bad = counting(PERF_TYPE_HW_CACHE, 0xfefe00);
@@ -99,7 +101,10 @@ TEST_F(explained, not_ours)
 	EXPECT_NE(NULL, strstr(line, "config=0xfefe00")) TH_LOG("%s", line);
 }
 
-/* A group that is larger than the PMU: the number of its events, and the counters. */
+/*
+ * For a group larger than the PMU, the line has the number of its events, and
+ * the counters.
+ */
 TEST_F(explained, refused_group)
 {
 	const unsigned int gp = gp_counters();
@@ -207,7 +212,7 @@ static bool is_here(int fd)
 	return strstr(all, id);
 }
 
-/* An event with a counter is listed, until it has none. */
+/* An event is listed as long as it has a counter. */
 TEST_F(explained, who_has_a_counter)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -244,7 +249,10 @@ TEST_F(explained, who_has_a_counter)
 	close(all);
 }
 
-/* Returns the event's age by its line in the schedule of CPU 0, in ms; -1 if it has none. */
+/*
+ * Returns the event's age from its line in the schedule of CPU 0, in ms; -1 if
+ * it is not listed.
+ */
 static long age_of(int fd)
 {
 	char *line = scheduled(fd), *for_ms = line ? strstr(line, "for_ms=") : NULL;
@@ -294,8 +302,8 @@ static bool holder_named(const char *line, int fd)
 }
 
 /*
- * Rotation: the reason of a waiting event names events that run, and each event
- * is listed as waiting or on a counter.
+ * During rotation, the reason of a waiting event names running events, and each
+ * event is listed as waiting or on a counter.
  */
 TEST_F(explained, waits_for_its_turn)
 {
@@ -314,9 +322,9 @@ TEST_F(explained, waits_for_its_turn)
 		fds[i] = perf_open_self(&attr, -1);
 		ASSERT_LE(0, fds[i]);
 	}
-	/* Some rotations. */
+	/* Wait for some rotations. */
 	branch_loop(10000000);
-	/* All in one snapshot: events may rotate between two. */
+	/* Use one snapshot for all: events may rotate between two. */
 	schedule = rpmu_file("cpu0/schedule");
 	for (i = 0; i < gp + 3; i++) {
 		line = line_of(schedule, fds[i]);
@@ -373,7 +381,10 @@ TEST_F(explained, waits_for_its_turn)
 		close(fds[i]);
 }
 
-/* A group without room beside pinned events does not wait for a turn: it gets none. */
+/*
+ * A group without room beside pinned events does not wait for a turn: it never
+ * gets one.
+ */
 TEST_F(explained, gets_no_turn)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -399,7 +410,7 @@ TEST_F(explained, gets_no_turn)
 		one[i] = perf_open(&attr, 0, 0, -1, 0);
 		ASSERT_LE(0, one[i]);
 	}
-	/* Until it has rotated. */
+	/* The group waits until it has rotated. */
 	for (rounds = 0; rounds < 100; rounds++) {
 		branch_loop(1000000);
 		line = scheduled(one[2]);
@@ -408,7 +419,10 @@ TEST_F(explained, gets_no_turn)
 			break;
 	}
 	EXPECT_GT(100, rounds) TH_LOG("%s", rpmu_file("cpu0/schedule"));
-	/* Those that the pair would fit beside come and go; pinned ones stay. */
+	/*
+	 * Only pinned events are named: others that leave no room for the pair
+	 * do not stay.
+	 */
 	line = scheduled(pair[0]);
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(NULL, strstr(line, "waits for its turn")) TH_LOG("%s", line);
@@ -428,7 +442,10 @@ TEST_F(explained, gets_no_turn)
 		close(pinned[i]);
 }
 
-/* The failure of a task that has ended names no event that has the counters since. */
+/*
+ * The failure of a task that has ended does not name events that have received
+ * the counters since.
+ */
 TEST_F(explained, an_ended_tasks_failure)
 {
 	const unsigned int gp = gp_counters();
@@ -446,7 +463,7 @@ TEST_F(explained, an_ended_tasks_failure)
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child) {
-		/* A pinned event too many. */
+		/* One pinned event more than fits. */
 		attr.pinned = 1;
 		for (i = 0; i < gp + 1; i++)
 			fds[i] = perf_open_self(&attr, -1);
@@ -476,14 +493,14 @@ TEST_F(explained, an_ended_tasks_failure)
 }
 
 /*
- * Events that fail to get a counter: all are events of a CPU, and rotation is
- * off, so that only the driver decides.
+ * Tests events that fail to get a counter. All are events of a CPU, and
+ * rotation is off, so that only the driver decides.
  */
 FIXTURE(waiting)
 {
 	char interval[32];
 	unsigned int gp;
-	int fds[ANY_NUMBER];	/* on every general-purpose counter of CPU 0 but one */
+	int fds[ANY_NUMBER];	/* on all general-purpose counters of CPU 0 except one */
 };
 
 FIXTURE_SETUP(waiting)
@@ -514,7 +531,10 @@ FIXTURE_TEARDOWN(waiting)
 	EXPECT_TRUE(allow_rotation(self->interval));
 }
 
-/* One event too many: every holder is named. The event leaves the list when it gets a counter. */
+/*
+ * One event more than fits: its line names every holder of a counter. The event
+ * is removed from the list when it gets a counter.
+ */
 TEST_F(waiting, for_any_counter)
 {
 	int last = open_on_cpu0(RAW_BRANCHES, false, -1);
@@ -525,7 +545,7 @@ TEST_F(waiting, for_any_counter)
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, strncmp(line, "PMC", 3)) TH_LOG("%s", line);
 	if (fixed_counters()) {
-		/* Instructions have one. */
+		/* Instructions have a fixed counter. */
 		waits = open_on_cpu0(RAW_INSTRUCTIONS, false, -1);
 		ASSERT_LE(0, waits);
 		line = scheduled(waits);
@@ -599,7 +619,10 @@ TEST_F(waiting, pinned)
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(0, strncmp(line, "error ", 6)) TH_LOG("%s", line);
 	EXPECT_TRUE(holder_named(line, first)) TH_LOG("%s", line);
-	/* It is listed under the CPU's current events until it is disabled. */
+	/*
+	 * The event is listed with the CPU's current events until it is
+	 * disabled.
+	 */
 	EXPECT_TRUE(is_here(last)) TH_LOG("%s", rpmu_file("cpu0/schedule"));
 	EXPECT_EQ(0, ioctl(last, PERF_EVENT_IOC_DISABLE, 0));
 	EXPECT_EQ(0, ioctl(waits, PERF_EVENT_IOC_DISABLE, 0));
@@ -611,7 +634,7 @@ TEST_F(waiting, pinned)
 	close(first);
 }
 
-/* The reason names the core's other thread, not an event of this one. */
+/* The reason names the core's other thread, not an event of this thread. */
 TEST_F(waiting, for_the_sibling)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, ALL_LOADS);
@@ -628,7 +651,10 @@ TEST_F(waiting, for_the_sibling)
 	corrupting = perf_open(&attr, -1, sibling, -1, 0);
 	ASSERT_LE(0, corrupting);
 	usleep(AT_ONCE_US);
-	/* That leaves two counters to this thread: the third event has lost its counter. */
+	/*
+	 * This thread now has two counters: the third event has lost its
+	 * counter.
+	 */
 	waits = open_on_cpu0(RAW_BRANCHES, false, -1);
 	ASSERT_LE(0, waits);
 	line = scheduled(self->fds[2]);
@@ -645,7 +671,7 @@ TEST_F(waiting, for_the_sibling)
 	close(corrupting);
 }
 
-/* Only root may read: the file shows other users' tasks. */
+/* Only root may read the files, because they show other users' tasks. */
 TEST_F(explained, root_alone)
 {
 	static const char * const files[] = { "refusals", "cpu0/schedule" };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Group reads: PERF_FORMAT_GROUP with ids and times, for groups of hardware
- * events and for groups mixed with software events.
+ * Tests group reads: PERF_FORMAT_GROUP with ids and times, for groups of
+ * hardware events and for groups mixed with software events.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
@@ -60,7 +60,7 @@ FIXTURE_VARIANT_ADD(group, software_leader)
 	},
 };
 
-/* The last one joins a group that has hardware events already. */
+/* The last event joins a group that already has hardware events. */
 FIXTURE_VARIANT_ADD(group, software_member)
 {
 	.nr = 4,
@@ -72,7 +72,7 @@ FIXTURE_VARIANT_ADD(group, software_member)
 	},
 };
 
-/* With an event of the PMU "msr": the group spans two of the CPU's PMUs. */
+/* A group with an event of the PMU "msr" uses two of the CPU's PMUs. */
 FIXTURE_VARIANT_ADD(group, two_pmus)
 {
 	.nr = 3,
@@ -93,7 +93,7 @@ FIXTURE_VARIANT_ADD(group, other_pmu_leads)
 	},
 };
 
-/* With the type TYPE_MSR if there is no such PMU. */
+/* Keeps the type TYPE_MSR if there is no such PMU. */
 static struct perf_event_attr attr_of(const struct member *member)
 {
 	char type[16];
@@ -102,7 +102,7 @@ static struct perf_event_attr attr_of(const struct member *member)
 		return counting_user(member->type, member->config);
 	if (!read_line("/sys/bus/event_source/devices/msr/type", type, sizeof(type)))
 		return counting(TYPE_MSR, member->config);
-	/* It cannot leave out the kernel. */
+	/* The PMU cannot exclude the kernel. */
 	return counting(atoi(type), member->config);
 }
 
@@ -185,7 +185,10 @@ TEST_F(group, times)
 		  second.event[self->instructions].value);
 }
 
-/* Read while it counts: counts only grow, and fit the times. */
+/*
+ * Read while the group counts: counts only grow, and are consistent with the
+ * times.
+ */
 TEST_F(group, read_while_counting)
 {
 	struct group_count first = {}, second = {};

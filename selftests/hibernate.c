@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The machine hibernates and is restored while events count: on the boot CPU, which
- * stays on line, and on a task.
- *
- * No disk is needed. The kernel hands its image to the test (/dev/snapshot), and
- * takes it back as a kernel that has just booted does: CPUs go down, the last one
- * is suspended, and the memory of the image replaces that of the running kernel.
- * So the restored kernel finds the registers as that kernel has left them.
+ * The machine hibernates and is restored while events count, on the boot CPU,
+ * which stays online, and on a task. No disk is needed: the kernel gives its
+ * image to the test (/dev/snapshot). It then restores the image like a freshly
+ * booted kernel: CPUs go offline, the last one is suspended, and the memory of
+ * the image replaces the memory of the running kernel. The restored kernel
+ * finds the registers in the state in which the other kernel left them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -42,7 +41,7 @@ static size_t take_image(int fd, char **image)
 
 	if (ioctl(fd, SNAPSHOT_GET_IMAGE_SIZE, &size) < 0)
 		return 0;
-	/* What it says may lack the image's header. */
+	/* The reported size may not include the image's header. */
 	size += 16 << 20;
 	*image = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (*image == MAP_FAILED)
@@ -57,7 +56,7 @@ static size_t take_image(int fd, char **image)
 	return 0;
 }
 
-/* Gives it back. Does not return unless that fails. */
+/* Returns the image to the kernel. Returns only if that fails. */
 static void restore_image(char *image, size_t size)
 {
 	int fd = open(SNAPSHOT, O_WRONLY);
@@ -93,7 +92,7 @@ static int hibernate(void)
 		close(fd);
 		return error;
 	}
-	/* The restored kernel goes on here, too. */
+	/* The restored kernel also continues here. */
 	if (!in_suspend) {
 		close(fd);
 		return 0;
@@ -117,7 +116,7 @@ static int open_on_cpu(int cpu)
 
 /*
  * All counters of the boot CPU are in use, so that nothing else reschedules its
- * events. The built-in driver restores nothing for events that were on the CPU.
+ * events. The built-in driver does not restore events that were on the CPU.
  */
 FIXTURE(hibernation)
 {
@@ -162,7 +161,10 @@ TEST_F_TIMEOUT(hibernation, cpu_and_task_count_on, 300)
 	branch_loop(LOOPS);
 	for (i = 0; i < gp; i++) {
 		after = read_value(fd[i]);
-		/* The built-in driver takes the content of the registers then for a count. */
+		/*
+		 * The built-in driver counts the registers' content after the
+		 * restore as events.
+		 */
 		if (on_rpmu()) {
 			EXPECT_LE(before[i] + 4 * LOOPS, after);
 			EXPECT_GT(before[i] + 100000 * LOOPS, after);

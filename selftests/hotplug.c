@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A CPU goes off line and on line while events count on it. Events of tasks
- * follow their tasks. Events of the CPU keep their counts and count no more;
- * ones that are opened afterwards count anew. The events of the CPU's stopper
- * thread are still on the PMU when the CPU is switched off. All of this also
- * with every CPU busy and sampling. And rotation stays on the CPU.
+ * A CPU goes offline and online while events count on it. Events of tasks
+ * follow their tasks. Events of the CPU keep their counts and do not count any
+ * more; events that are opened afterwards start at 0. The events of the CPU's
+ * stopper thread are still on the PMU when the CPU goes offline. All of this is
+ * also tested with every CPU busy and sampling. Rotation continues on the CPU.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -16,7 +16,7 @@
 
 #define CYCLES		3
 #define LOOPS		100000UL
-/* Long enough for a CPU to go off line and on line meanwhile. */
+/* Long enough for a CPU to go offline and online in the meantime. */
 #define LONG_LOOPS	150000000UL
 
 FIXTURE(hotplug)
@@ -92,7 +92,7 @@ TEST_F(hotplug, cpu_event)
 	}
 }
 
-/* A group of a CPU counts while that CPU goes off line. */
+/* A group of a CPU counts while that CPU goes offline. */
 TEST_F(hotplug, cpu_group)
 {
 	struct perf_event_attr attr = instructions_user();
@@ -115,8 +115,8 @@ TEST_F(hotplug, cpu_group)
 }
 
 /*
- * A task counts its own instructions while its CPU goes off line, and while it
- * comes back: none is lost or counted twice.
+ * A task counts its own instructions while its CPU goes offline and comes back:
+ * no count is lost or added twice.
  */
 TEST_F(hotplug, task_event)
 {
@@ -135,8 +135,8 @@ TEST_F(hotplug, task_event)
 			if (fd < 0 || !run_on(self->cpu))
 				_exit(2);
 			/*
-			 * Allowed on every CPU, or the kernel would have to
-			 * break the affinity.
+			 * The task is allowed on every CPU; otherwise the
+			 * kernel would have to break its affinity.
 			 */
 			memset(&set, 0xff, sizeof(set));
 			if (sched_setaffinity(0, sizeof(set), &set))
@@ -163,12 +163,15 @@ TEST_F(hotplug, task_event)
 
 /* Two events for each general-purpose counter. */
 #define MAX_EVENTS	32
-/* The intervals of rotation while the CPU goes off line, and while shares are measured. */
+/*
+ * The number of rotation intervals while the CPU goes offline, and while shares
+ * are measured.
+ */
 #define SLOW_MS		"250"
 #define FAST_MS		"4"
 #define SLOW_US		250000
 #define SHARES_US	200000
-/* More branches than the CPU can execute meanwhile. */
+/* More branches than the CPU can execute in that time. */
 #define MANY_BRANCHES	1000000000000ULL
 
 static int open_rotating(int cpu, int *fd)
@@ -183,12 +186,11 @@ static int open_rotating(int cpu, int *fd)
 }
 
 /*
- * The CPU goes off line and on line in the middle of an interval. Its new events
- * take turns, as events do on a CPU that was never off.
- *
- * The perf core's timer for that moves to another CPU, where it rotates them
- * without the right locks. With the built-in driver, events then lose their
- * counters for good, counts are nonsense, and the kernel warns.
+ * The CPU goes offline and online in the middle of an interval. New events on
+ * it rotate like events on a CPU that was never offline. The perf core's
+ * rotation timer moves to another CPU, where it rotates the events without the
+ * right locks. With the built-in driver, events then lose their counters for
+ * good, counts are nonsense, and the kernel warns.
  */
 TEST_F(hotplug, rotation)
 {
@@ -227,11 +229,14 @@ TEST_F(hotplug, rotation)
 	expect_exact_on(_metadata, self->cpu);
 }
 
-/* Branches from one sample to the next, and samples. */
+/* Branches between two samples, and the number of samples. */
 #define BRANCH_PERIOD	100003UL
 #define BRANCH_SAMPLES	20U
 
-/* Samples on a CPU have branch stacks when it is back, by the filter of their event. */
+/*
+ * After the CPU is back, samples on it have branch stacks, according to their
+ * event's filter.
+ */
 TEST_F(hotplug, branch_stacks)
 {
 	struct perf_event_mmap_page *page;
@@ -264,7 +269,10 @@ TEST_F(hotplug, branch_stacks)
 /* The pipes of a nested task. */
 static int nested_ready, nested_go;
 
-/* Says that the task has called its way here, sleeps, and takes branches when it is told to. */
+/*
+ * Reports that the task has reached this depth of calls, sleeps, and then
+ * executes branches on request.
+ */
 static void sleep_and_spin(void)
 {
 	char byte = 0;
@@ -294,7 +302,10 @@ static bool tell(const struct nested *task)
 	return write(task->go[1], "", 1) == 1;
 }
 
-/* Starts a task that has its calls sampled, and sleeps within so many of them. */
+/*
+ * Starts a task whose calls are sampled, and which sleeps at this depth of
+ * calls.
+ */
 static bool start_nested(struct nested *task, int cpu,
 			 void (*nest)(unsigned long, void (*)(void)), unsigned long depth)
 {
@@ -325,7 +336,7 @@ static bool start_nested(struct nested *task, int cpu,
 	task->page = map_buffer(task->fd, NEST_PAGES);
 	if (task->fd < 0 || task->page == MAP_FAILED || !tell(task) || !await(task))
 		return false;
-	/* Until it sleeps. */
+	/* Wait until it sleeps. */
 	usleep(20000);
 	return true;
 }
@@ -344,8 +355,8 @@ static bool is_within(__u64 address, void (*nest)(unsigned long, void (*)(void))
 }
 
 /*
- * A task that sleeps while its CPU is off keeps its calls, which are not those of another
- * that has slept there since.
+ * A task that sleeps while its CPU is offline keeps its calls. They are not
+ * mixed with the calls of another task that has slept on the CPU since.
  */
 TEST_F(hotplug, calls_of_a_sleeping_task)
 {
@@ -378,7 +389,7 @@ TEST_F(hotplug, calls_of_a_sleeping_task)
 	}
 	TH_LOG("%u samples, %u own calls, %u of another task", samples, own, others);
 	EXPECT_LE(BRANCH_SAMPLES * 3 / 4, samples);
-	/* The last of them is sleep_and_spin()'s. */
+	/* The last one is the call by sleep_and_spin(). */
 	EXPECT_EQ((NESTED + 1) * samples, own);
 	EXPECT_EQ(0, others);
 	end_nested(&a);
@@ -386,7 +397,7 @@ TEST_F(hotplug, calls_of_a_sleeping_task)
 	EXPECT_TRUE(put_back_sample_limits(&limits));
 }
 
-/* Returns the thread that switches @cpu off, or 0. */
+/* Returns the thread that takes @cpu offline, or 0. */
 static pid_t stopper_of(int cpu)
 {
 	char wanted[32], path[300], name[32];
@@ -410,10 +421,10 @@ static pid_t stopper_of(int cpu)
 #define STOPPER_SHARE	1000000000ULL
 
 /*
- * Events of a CPU's stopper thread count while it switches the CPU off. The
- * thread executes nothing in user mode, and a fixed counter and a general one,
- * which run at the same times, count the same number in the kernel. They count
- * on when the CPU is back.
+ * Events of a CPU's stopper thread count while it takes the CPU offline. The
+ * thread executes nothing in user mode. A fixed counter and a general-purpose
+ * one run at the same times and must count the same number in the kernel. They
+ * continue when the CPU is back.
  */
 TEST_F(hotplug, stopper)
 {
@@ -446,7 +457,7 @@ TEST_F(hotplug, stopper)
 	for (cycle = 0; cycle < CYCLES; cycle++) {
 		for (step = 0; step < 2; step++) {
 			ASSERT_TRUE(set_cpu_online(self->cpu, step == 1));
-			/* It moves who runs there. */
+			/* The stopper moves the tasks that run there. */
 			if (step == 1) {
 				ASSERT_TRUE(run_on(self->cpu));
 				ASSERT_TRUE(run_on(0));
@@ -458,7 +469,10 @@ TEST_F(hotplug, stopper)
 				}
 			}
 			ASSERT_LT(0, read(leader, &group, sizeof(group)));
-			/* They start and stop one after the other, each time. */
+			/*
+			 * The counters start and stop one after the other, each
+			 * time.
+			 */
 			EXPECT_TRUE(group.event[0].value == group.event[1].value ||
 				    !counters_start_together());
 			EXPECT_LT(last, group.event[0].value);
@@ -505,7 +519,10 @@ static void drop(struct ring *ring)
 	close(ring->fd);
 }
 
-/* Returns the number of samples so far; -1 if there are other records, such as of lost ones. */
+/*
+ * Returns the number of samples so far; -1 if there are other records, for
+ * example of lost samples.
+ */
 static long samples(const struct ring *ring)
 {
 	__u64 at, head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
@@ -545,7 +562,7 @@ static int load(const bool *stop)
 	count = chunks * LOOP_INSTRUCTIONS(CHUNK_LOOPS);
 	if (read_value(ring.fd) != count)
 		return LOAD_INSTRUCTIONS;
-	/* A model may take the SYSCALL at the end of each for a branch. */
+	/* Some models may count the SYSCALL at the end of each as a branch. */
 	more = read_value(sibling) - chunks * LOOP_BRANCHES(CHUNK_LOOPS);
 	if (more != 0 && more != chunks)
 		return LOAD_BRANCHES;
@@ -573,7 +590,7 @@ FIXTURE_SETUP(hotplug_load)
 	self->stop = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->stop);
-	/* Two for each CPU, so that they are switched as well. */
+	/* Use two tasks for each CPU, so that they are also switched. */
 	for (self->tasks = 0; self->tasks < 2 * self->cpus; self->tasks++) {
 		self->task[self->tasks] = fork_helper();
 		ASSERT_LE(0, self->task[self->tasks]);
@@ -595,7 +612,7 @@ FIXTURE_TEARDOWN(hotplug_load)
 	EXPECT_TRUE(put_back_sample_limits(&self->limits));
 }
 
-/* A CPU that has just come on line is idle until a task moves there. */
+/* A CPU that has just come online is idle until a task moves there. */
 static bool comes_to_sample(const struct ring *ring)
 {
 	unsigned int tries;
@@ -609,16 +626,16 @@ static bool comes_to_sample(const struct ring *ring)
 }
 
 /*
- * Each CPU but the first goes off line and on line while its tasks sample and
- * it has events of its own, one of which samples. Together they fill four
- * general counters and a fixed one exactly, without rotation. No task loses a
- * count or a sample, and a CPU that is back samples again.
+ * Each CPU except the first goes offline and online while its tasks sample and
+ * while it has its own events, one of which samples. Together they occupy four
+ * general-purpose counters and a fixed one exactly, without rotation. No task
+ * loses a count or a sample, and a CPU that is back samples again.
  */
 TEST_F(hotplug_load, counts_and_samples)
 {
 	struct perf_event_attr branches = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 	struct one_count gone, back;
-	/* With four counters in all, one less. */
+	/* If there are only four counters, use one less. */
 	int nr_more = gp_counters() + fixed_counters() > 4 ? 2 : 1;
 	int cpu, i, status, more[2];
 	struct ring before, after;

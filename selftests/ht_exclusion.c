@@ -33,7 +33,7 @@
 
 /* Long enough for an interrupt to another CPU and its handler. */
 #define AT_ONCE_US	50000
-/* Long enough to measure shares of the time, with rotation every 4 ms. */
+/* Long enough to measure shares of time, with rotation every 4 ms. */
 #define SHARES_US	400000
 /* How often to poll for a change that takes time on a busy host. */
 #define LOOKS		20
@@ -288,7 +288,8 @@ static bool in_error(int fd)
 
 /*
  * The perf core puts a pinned event that does not fit into the error state. If
- * the sibling has its counter, rpmu schedules the event once that is free.
+ * the sibling holds its counter, rpmu schedules the event when the counter
+ * becomes free.
  */
 TEST_F(ht_exclusion, pinned_event_waits)
 {
@@ -324,7 +325,9 @@ TEST_F(ht_exclusion, pinned_event_waits)
 	}
 }
 
-/* A flexible event on the sibling yields its counter at once to a pinned event. */
+/*
+ * A flexible event on the sibling yields its counter at once to a pinned event.
+ */
 TEST_F(ht_exclusion, pinned_event_goes_first)
 {
 	int corrupting = corrupting_on_counter_2(self->a, self->b, open_flexible);
@@ -344,7 +347,10 @@ TEST_F(ht_exclusion, pinned_event_goes_first)
 
 #define WAYS_TO_DISABLE	3
 
-/* Disables the event in the given way; prctl() disables the task's other events too. */
+/*
+ * Disables the event in the given way; prctl() also disables the task's other
+ * events.
+ */
 static int disable(int fd, int way)
 {
 	switch (way) {
@@ -417,9 +423,9 @@ static int disable_event(void *arg)
 }
 
 /*
- * Hundreds of tasks are stuck in calls that disable an event, behind one that
- * waits for a page with the context's mutex held. Another task's pinned event that
- * is disabled while it waits stays disabled nevertheless.
+ * Hundreds of tasks are stuck in calls that disable an event, behind a task
+ * that waits for a page while it holds the context's mutex. Another task's
+ * pinned event that is disabled while it waits must stay disabled nevertheless.
  */
 TEST_F(ht_exclusion, disabled_among_stuck_calls)
 {
@@ -432,7 +438,10 @@ TEST_F(ht_exclusion, disabled_among_stuck_calls)
 		SKIP(return, "the kernel has no userfaultfd()");
 	ASSERT_NE(NULL, stacks);
 	attr.sample_period = 1000000;
-	/* Not of this task: fork() takes the mutex of the task's context, too. */
+	/*
+	 * Use an event of another task: fork() takes the mutex of this task's
+	 * context, too.
+	 */
 	idle = fork();
 	if (!idle)
 		for (;;)
@@ -475,7 +484,10 @@ static int guests_event_runs(int vm, int nr)
 	return ioctl(vm, VM_ENTRY_STATE, &state) ? -1 : state.idx[0] >= 0;
 }
 
-/* A guest's event that KVM pauses while it waits stays off until KVM enables it. */
+/*
+ * If KVM pauses a guest's event while it waits, the event stays off until KVM
+ * enables it.
+ */
 TEST_F(ht_exclusion, paused_event_of_a_guest_stays_off)
 {
 	struct vm_entry_open open_guests = {
@@ -653,7 +665,10 @@ TEST_F(ht_exclusion, disabled_inherited_pinned_event_stays_disabled)
 	waitpid(child, NULL, 0);
 }
 
-/* A thread that goes offline releases its counters, and has none when it is back. */
+/*
+ * A thread that goes offline releases its counters, and uses none when it is
+ * back.
+ */
 TEST_F(ht_exclusion, sibling_goes_and_comes)
 {
 	int corrupting, pending, fd[4], i;
@@ -692,7 +707,7 @@ TEST_F(ht_exclusion, sibling_goes_and_comes)
 
 /*
  * Opens and closes more events than fit on both threads, at random. When all
- * are closed, both threads can use as many counters as at first.
+ * are closed, both threads can use as many counters as before.
  */
 TEST_F(ht_exclusion, nothing_is_left_behind)
 {
@@ -791,9 +806,10 @@ static double share_since(int fd, const struct one_count *before)
 
 /*
  * A thread that rotates more events than it has counters leaves time to the
- * sibling's corrupting event, and all of its own events count. At best each has
- * 50 % beside six others, 57 % beside five. On the built-in driver the corrupting
- * event has 100 %, and corrupts the others' counts.
+ * sibling's corrupting event, and all of the thread's events count. At best,
+ * each event has 50 % if the thread has six, and 57 % if it has five. On the
+ * built-in driver, the corrupting event has 100 %, and corrupts the others'
+ * counts.
  */
 static void beside_rotation(struct __test_metadata *_metadata, int a, int b, int others)
 {
@@ -829,7 +845,10 @@ TEST_F(ht_rotation, share_beside_rotation)
 	beside_rotation(_metadata, self->b, self->a, 6);
 }
 
-/* As perf stat -a -A opens them: two corrupting events and four others on both threads. */
+/*
+ * Events as perf stat -a -A opens them: two corrupting events and four others
+ * on both threads.
+ */
 TEST_F(ht_rotation, share_on_both_threads)
 {
 	const __u64 config[] = { ALL_LOADS, ALL_STORES, 0x01c4, 0x02c4, 0x08c4, 0x20c4 };
@@ -937,7 +956,7 @@ TEST_F(ht_rotation, pinned_event_makes_no_way)
 		EXPECT_LE(1, running(fd[i]));
 }
 
-/* An event with its mmap page, and what the page said last. */
+/* An event with its mmap page, and the page's values at the last check. */
 struct looked {
 	int fd;
 	struct perf_event_mmap_page *page;
@@ -955,15 +974,18 @@ static void look(struct looked *event)
 }
 
 /*
- * Events that the threads alternate lose no counts. Between two looks at its
- * page, an event that stayed on its counter counts every branch, one that stayed
- * off none, and one that came or went some of them.
+ * Events that the threads rotate lose no counts. Between two checks of its
+ * page, an event that stayed on its counter counts every branch, one that
+ * stayed off counts none, and one that was added or removed counts some.
  */
 TEST_F(ht_rotation, counts_beside_rotation)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 	const unsigned long passes = 36000;
-	/* More than the branches of the looks at all pages, which an interrupt repeats. */
+	/*
+	 * More than the branches of checking all pages, which an interrupt
+	 * repeats.
+	 */
 	const unsigned long looks = 1000;
 	const unsigned int rounds = 1000;
 	struct looked event[6] = {}, before;
@@ -998,7 +1020,9 @@ TEST_F(ht_rotation, counts_beside_rotation)
 			before = event[i];
 			look(&event[i]);
 			counted = event[i].count - before.count;
-			/* An event that has lost counts has gone back. */
+			/*
+			 * The count of an event that has lost counts decreases.
+			 */
 			ASSERT_GE(4 * passes + looks, counted);
 			if (event[i].lock != before.lock)
 				continue;
@@ -1025,11 +1049,11 @@ TEST_F(ht_rotation, counts_beside_rotation)
 
 /*
  * Ten events on one thread of a core: three corrupting ones, one for counter 2
- * and six for any counter. The smallest share and the sum of the shares are not
- * below the built-in driver's, 20 % and 320 %. (Its sum is 329 %, of which the
- * corrupting events have 79 %. While one of these counts, the thread may use two
- * counters, so that at most 321 % of its 400 % are left: the built-in driver
- * sometimes exceeds the limit.)
+ * and six for any counter. The smallest share and the sum of the shares must
+ * not be below the built-in driver's, 20 % and 320 %. (The sum is 329 % on the
+ * built-in driver, of which the corrupting events have 79 %. While a corrupting
+ * event counts, the thread may use two counters, so that at most 321 % of its
+ * 400 % are available: the built-in driver sometimes exceeds the limit.)
  */
 #define TEN_EVENTS_S		2
 #define TEN_EVENTS_LEAST	20.0	/* percent */

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Inherited events: what a task was granted is granted to its children, or fork()
- * fails. Meanwhile, the rules may have changed by which the event was granted: a
- * sibling thread is on line, TSX has counter 3, the task has lost its privileges,
- * or the group has other members.
- *
- * The built-in driver examines each event again. Where its fork() fails for that,
- * rpmu's has to succeed.
+ * Tests inherited events: children are granted the events that their parent was
+ * granted, or fork() fails. In the meantime, the rules by which the event was
+ * granted may have changed: a sibling thread is online, TSX has counter 3, the
+ * task has lost its privileges, or the group has other members. The built-in
+ * driver checks each event again, and its fork() may fail; rpmu's fork() must
+ * succeed in these cases.
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>
@@ -56,7 +55,7 @@ static int fork_error(void)
 	return waitpid(pid, &status, 0) == pid && status == 0 ? 0 : ECHILD;
 }
 
-/* Returns the error that fork() may give: none, or with the built-in driver @error. */
+/* Returns the error that fork() may return: none, or with the built-in driver @error. */
 static int expected(int got, int error)
 {
 	return got && !on_rpmu() ? error : 0;
@@ -81,7 +80,7 @@ FIXTURE_TEARDOWN(inherit)
 		EXPECT_TRUE(write_line(ALLOW_ABORT, "1"));
 }
 
-/* A thread without a sibling has no limit; its child finds one. */
+/* A thread without a sibling has no limit; its child runs while the sibling is online. */
 TEST_F(inherit, sibling_comes_on_line)
 {
 	char line[32], *end;
@@ -103,7 +102,7 @@ TEST_F(inherit, sibling_comes_on_line)
 	EXPECT_EQ(0, fork_error());
 }
 
-/* TSX gets counter 3 after a group has been granted that needs it. */
+/* TSX gets counter 3 after a group that needs it has been granted. */
 TEST_F(inherit, counter_goes_to_tsx)
 {
 	int fd, i, error;
@@ -123,8 +122,9 @@ TEST_F(inherit, counter_goes_to_tsx)
 }
 
 /*
- * A new event is examined with the enabled events of its group alone. So a group
- * may have too many that are enabled later; it never counts then.
+ * A new event is checked together with the enabled events of its group only. A
+ * group may therefore have too many events that are enabled later; then it
+ * never counts.
  */
 TEST_F(inherit, group_that_never_counts)
 {
@@ -147,7 +147,7 @@ TEST_F(inherit, group_that_never_counts)
 	EXPECT_EQ(0, count.value);
 }
 
-/* A task that may observe others loses that privilege. */
+/* A task that may observe others loses this privilege. */
 TEST_F(inherit, any_thread)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES | ANY_THREAD);
@@ -157,7 +157,7 @@ TEST_F(inherit, any_thread)
 	if (is_amd())
 		SKIP(return, "counters of one thread only");
 	attr.inherit = 1;
-	/* Disabled, as some CPUs fault on the bit. */
+	/* Disabled, because some CPUs fault on the bit. */
 	fd = perf_open_self(&attr, -1);
 	if (fd < 0 && errno == EINVAL)
 		SKIP(return, "counters of one thread only");
@@ -171,7 +171,7 @@ TEST_F(inherit, any_thread)
 	EXPECT_EQ(expected(error, EACCES), error);
 }
 
-/* The period of an event that is undone with its transaction becomes short. */
+/* The period of an event that discards aborted transactions becomes short. */
 TEST_F(inherit, checkpointed)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES | IN_TX_CP);
@@ -188,7 +188,7 @@ TEST_F(inherit, checkpointed)
 	EXPECT_EQ(expected(error, EOPNOTSUPP), error);
 }
 
-/* The slots are closed without which a metric cannot be opened, nor count. */
+/* The slots event is closed; without it, a metric can neither be opened nor count. */
 TEST_F(inherit, metric_without_slots)
 {
 	struct one_count count;
@@ -201,13 +201,13 @@ TEST_F(inherit, metric_without_slots)
 	metric = open_inherited(RETIRING, slots);
 	ASSERT_LE(0, metric);
 	close(slots);
-	/* An event in the error state reads as nothing. */
+	/* read() of an event in the error state returns 0 bytes. */
 	EXPECT_EQ(0, read(metric, &count, sizeof(count)));
 	error = fork_error();
 	EXPECT_EQ(expected(error, EINVAL), error);
 }
 
-/* The auxiliary event is closed without which load latencies cannot be opened. */
+/* The auxiliary event is closed; without it, load latency events cannot be opened. */
 TEST_F(inherit, load_latency_alone)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, LOAD_LATENCY);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A guest of KVM: what counts in it and what outside of it, and the counters that
- * KVM gives it. It executes a loop in real mode. Both drivers have to give the same
- * counts.
+ * Tests a KVM guest: the events that count inside and outside of it, and the
+ * counters that KVM gives it. The guest executes a loop in real mode. Both
+ * drivers must give the same counts.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "perf_util.h"
 
 #define LOOPS		100000UL
-/* More than the kernel executes for it, also one that checks itself. */
+/* More than the kernel executes for the guest, even with KASAN and the like. */
 #define MANY_LOOPS	(200 * LOOPS)
 #define PAGE		4096UL
 /* The guest-physical address of its code. */
@@ -44,7 +44,7 @@ FIXTURE(kvm)
 	struct guest guest;
 };
 
-/* Gives the guest the CPU's features as far as KVM has them, a PMU among them. */
+/* Gives the guest the CPU's features that KVM supports, including a PMU. */
 static bool set_features(const struct guest *guest)
 {
 	static struct {
@@ -80,7 +80,7 @@ static bool set_code(const struct guest *guest)
 	return ioctl(guest->vcpu, KVM_SET_SREGS, &sregs) == 0;
 }
 
-/* Makes a guest of one CPU. Returns false with errno set if that fails. */
+/* Creates a guest with one CPU. Returns false with errno set if that fails. */
 static bool make_guest(struct guest *guest)
 {
 	guest->kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
@@ -145,7 +145,10 @@ FIXTURE_TEARDOWN(kvm)
 	EXPECT_TRUE(unload_kvm(&self->modules));
 }
 
-/* Runs @code in the guest up to its HLT, beginning with the registers *@regs, which it changes. */
+/*
+ * Runs @code in the guest up to its HLT. *@regs are the registers at the start
+ * and, on return, at the end.
+ */
 static bool run_code(struct guest *guest, const char *code, struct kvm_regs *regs)
 {
 	regs->rip = CODE + (code - guest_loop);
@@ -163,7 +166,7 @@ static bool run_loop(struct guest *guest, unsigned long loops)
 	return run_code(guest, guest_loop, &regs);
 }
 
-/* Returns what the guest's own counter has after a loop that it began with @start. */
+/* Returns the guest's own counter after a loop, if it starts with @start. */
 static __u64 run_counted(struct guest *guest, unsigned long loops, __u64 start)
 {
 	struct kvm_regs regs = {
@@ -177,7 +180,7 @@ static __u64 run_counted(struct guest *guest, unsigned long loops, __u64 start)
 	return regs.rdx << 32 | (__u32)regs.rax;
 }
 
-/* Where an event counts. */
+/* The places where an event counts. */
 enum {
 	NOWHERE = 0,
 	IN_HOST = 1,
@@ -226,8 +229,9 @@ TEST_F(kvm, counts_where_it_should)
 }
 
 /*
- * KVM opens an event for the guest's counter. Where KVM has just been loaded, it is
- * the first event since the built-in driver's functions let all counters run.
+ * KVM opens an event for the guest's counter. If KVM has just been loaded, this
+ * is the first event since functions of the built-in driver enabled all
+ * counters.
  */
 TEST_F(kvm, guests_counter)
 {
@@ -247,11 +251,11 @@ TEST_F(kvm, guests_counter_overflows)
 	EXPECT_LT(before, pmis());
 }
 
-/* The guest's counter and the host's events for it count beside each other. */
+/* The guest's counter and the host's events for the guest count at the same time. */
 TEST_F(kvm, guests_counter_beside_events)
 {
 	int guest = open_counting_in(IN_GUEST, -1), host = open_counting_in(IN_HOST, -1);
-	/* There are fewer instructions around the loop. */
+	/* The code around the loop has fewer instructions. */
 	const __u64 loop = GUEST_LOOP(MANY_LOOPS), more = 16;
 	unsigned int i;
 
@@ -272,13 +276,13 @@ TEST_F(kvm, guests_counter_beside_events)
 
 static bool load_rpmu(void)
 {
-	/* Those that this kernel always takes. */
+	/* The modules that this kernel always loads. */
 	const char *parameters = getenv("RPMU_PARAMETERS");
 
 	return load_module("./rpmu.ko", parameters ? parameters : "");
 }
 
-/* The driver can change beside a guest that has not used its counters. */
+/* The driver can be replaced while a guest exists that has not used its counters. */
 TEST_F(kvm, driver_changes)
 {
 	if (!on_rpmu() || access("./rpmu.ko", R_OK))
@@ -291,7 +295,7 @@ TEST_F(kvm, driver_changes)
 	EXPECT_FALSE(unload_module("rpmu"));
 }
 
-/* It cannot change beside a guest that has. */
+/* The driver cannot be replaced while a guest exists that has used them. */
 TEST_F(kvm, rpmu_waits_for_counter)
 {
 	if (on_rpmu() || access("./rpmu.ko", R_OK))
@@ -303,10 +307,10 @@ TEST_F(kvm, rpmu_waits_for_counter)
 	EXPECT_EQ(GUEST_COUNTED(LOOPS), run_counted(&self->guest, LOOPS, 0));
 }
 
-/* KVM is loaded and unloaded beside events, which turns SVM on and off. */
+/* KVM is loaded and unloaded while events count, which turns SVM on and off. */
 FIXTURE(kvm_comes)
 {
-	unsigned int modules;	/* that are loaded */
+	unsigned int modules;	/* the loaded modules */
 	struct guest guest;
 };
 
@@ -326,7 +330,7 @@ FIXTURE_TEARDOWN(kvm_comes)
 	EXPECT_TRUE(unload_kvm(&self->modules));
 }
 
-/* Counts a loop of this process with a group, which is disabled before and after it. */
+/* Counts a loop of this process with a group that is enabled only for the loop. */
 static bool count_loop(int group)
 {
 	if (ioctl(group, PERF_EVENT_IOC_ENABLE, 0))
@@ -336,8 +340,8 @@ static bool count_loop(int group)
 }
 
 /*
- * An event that excludes guests waits while SVM is turned on and off, and another
- * event counts on another counter meanwhile.
+ * An event that excludes guests waits while SVM is turned on and off.
+ * Meanwhile, another event counts on another counter.
  */
 TEST_F(kvm_comes, waiting_event_follows)
 {
@@ -372,7 +376,7 @@ TEST_F(kvm_comes, waiting_event_follows)
 	close(first);
 }
 
-/* Returns how often the kernel's log has @text. */
+/* Returns the number of times that @text is in the kernel's log. */
 static unsigned int times_in_log(const char *text)
 {
 	static char log[1 << 20];
@@ -387,8 +391,9 @@ static unsigned int times_in_log(const char *text)
 }
 
 /*
- * A sampling event is closed, long ago for the NMI handler, and KVM lets its
- * counter run on (amd_pmu_reload_virt()). The NMI of its overflow belongs to the PMU.
+ * A sampling event has been closed, so long ago that the NMI handler has
+ * forgotten it, and KVM lets its counter continue (amd_pmu_reload_virt()). The
+ * PMU must claim the NMI of the counter's overflow.
  */
 TEST_F(kvm_comes, counter_of_a_closed_event_overflows)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The code of kvm.c's guest, in real mode, with ESI passes. HLT leaves the guest
- * before it retires.
+ * The code of kvm.c's guest, in real mode, with ESI passes. HLT exits from the
+ * guest before it retires.
  */
 
 	.section .rodata
@@ -14,8 +14,9 @@ guest_loop:
 	hlt
 
 /*
- * The same with the guest's own counter. K7_PERFCTR0 begins with EDX:EAX, and is
- * there at the end. K7_EVNTSEL0 has EN, INT, OS, USR and retired instructions.
+ * The same with the guest's own counter. K7_PERFCTR0 starts with EDX:EAX, and
+ * its value is there at the end. K7_EVNTSEL0 has EN, INT, OS, USR and retired
+ * instructions.
  */
 	.globl	guest_counted
 guest_counted:

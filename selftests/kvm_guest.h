@@ -6,7 +6,9 @@
 extern const char guest_loop[], guest_counted[], guest_end[];
 
 #define GUEST_LOOP(n)		(2 * (__u64)(n))
-/* With XOR and WRMSR, which KVM executes for the guest and counts. */
+/*
+ * The same plus the XOR and WRMSR, which KVM executes for the guest and counts.
+ */
 #define GUEST_COUNTED(n)	(2 * (__u64)(n) + 2)
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks the kernel down, step by step. There is no way back, and no way to load
- * rpmu then, so the test starts on rpmu and runs on the built-in driver
- * afterwards. In the end not even root may sample registers; all else still
- * works.
+ * Locks the kernel down, step by step. Lockdown cannot be undone, and it
+ * prevents the loading of rpmu, so the test starts on rpmu and then runs on the
+ * built-in driver. In the last step, even root may not sample registers;
+ * everything else still works.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -96,7 +96,7 @@ TEST_F(lockdown, only_registers_are_refused)
 	close(fd);
 }
 
-/* Read-only files remain readable, as others of debugfs do. */
+/* Read-only files remain readable, like other files of debugfs. */
 TEST_F(lockdown, explanations_stay)
 {
 	if (!on_rpmu())

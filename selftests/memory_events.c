@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events of loads, stores, branches and page walks follow the workload: loads,
- * stores and branches exactly, and the kinds of loads (hits and misses) add up
- * to all of them. The codes are those of Haswell to Comet Lake. The figures are
- * those of the emulated PMU (selftests/vpmu/README.md), except for the walks.
+ * Tests that events of loads, stores, branches and page walks follow the
+ * workload. Loads, stores and branches are exact, and the types of loads (hits
+ * and misses) add up to all loads. The event codes are those of Haswell to
+ * Comet Lake. The expected figures are those of the emulated PMU
+ * (selftests/vpmu/README.md), except for the walks.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -32,7 +33,7 @@
 /*
  * Tolerance: each of two counts may be off by one at its start and at its end,
  * cycles lose their fraction whenever the driver writes the counter, and a tick
- * may bring a context switch.
+ * may cause a context switch.
  */
 #define ROUNDING		8
 
@@ -59,7 +60,7 @@ static int event(__u64 config)
 	return perf_open_self(&attr, -1);
 }
 
-/* Returns the count of a loop by an event of its own. */
+/* Returns the count of a loop with a single event. */
 static long long of_loop(__u64 config, void (*loop)(unsigned long), unsigned long n)
 {
 	long long value;
@@ -75,7 +76,7 @@ static long long of_loop(__u64 config, void (*loop)(unsigned long), unsigned lon
 	return value;
 }
 
-/* Returns the same without the code around the loop. */
+/* Returns the same count, less the code around the loop. */
 static long long of_n(__u64 config, void (*loop)(unsigned long), unsigned long n)
 {
 	return of_loop(config, loop, n + 1) - of_loop(config, loop, 1);
@@ -151,8 +152,8 @@ TEST_F(memory, more_memory_more_of_the_cache)
 #define LOOPS			100
 
 /*
- * The driver writes counter and event select at each context switch, here far
- * more often than the event occurs. That must not change the count.
+ * The driver writes counter and event select at each context switch, which here
+ * happen far more often than the event. That must not change the count.
  */
 TEST_F(memory, a_rare_event_survives_context_switches)
 {
@@ -179,7 +180,7 @@ TEST_F(memory, a_rare_event_survives_context_switches)
 	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
 	for (int i = 0; i < ROUNDS; i++) {
 		memory_loop(LOOPS);
-		/* On this CPU as well, so that it runs when this task waits. */
+		/* Run it on this CPU too, so that it runs when this task waits. */
 		ASSERT_EQ(1, write(to[1], &byte, 1));
 		ASSERT_EQ(1, read(from[0], &byte, 1));
 	}
@@ -189,12 +190,12 @@ TEST_F(memory, a_rare_event_survives_context_switches)
 	close(to[1]);
 	waitpid(child, &status, 0);
 	TH_LOG("%lld in %d turns, %lld in all loads and stores", count, ROUNDS, truth);
-	/* The code around the loop loads and stores, too. */
+	/* The code around the loop also loads and stores. */
 	EXPECT_LE(truth * 95, count * 100);
 	EXPECT_GE(truth * 125, count * 100);
 }
 
-/* Page walks for a new mapping, each page of which is touched once. */
+/* Page walks for a new mapping, each page of which is accessed once. */
 static long long walks(struct __test_metadata *_metadata, __u64 config, unsigned long pages,
 		       bool write)
 {
@@ -225,7 +226,7 @@ TEST_F(memory, more_pages_more_walks)
 
 		loads[i] = walks(_metadata, RAW_LOAD_WALKS, pages, false);
 		stores[i] = walks(_metadata, RAW_STORE_WALKS, pages, true);
-		/* One that faults, and one of the retry. */
+		/* One walk that faults, and one of the retry. */
 		EXPECT_LE(pages, loads[i]);
 		EXPECT_LE(pages, stores[i]);
 	}
@@ -233,7 +234,7 @@ TEST_F(memory, more_pages_more_walks)
 	EXPECT_LT(stores[0] + 900, stores[1]);
 }
 
-/* Cycles with at least that many, and the other cycles. */
+/* Cycles with at least CMASK events, and the other cycles. */
 TEST_F(memory, counter_mask_and_inversion)
 {
 	long long cycles = of_n(0x3c, memory_loop, N);
@@ -252,7 +253,7 @@ TEST_F(memory, counter_mask_and_inversion)
 	EXPECT_GE(loads, of_n(RAW_LOADS | CMASK(1) | EDGE, memory_loop, N));
 }
 
-/* All CPUs at once, each with an event of its own. */
+/* All CPUs at the same time, each with a separate event. */
 TEST_F(memory, all_cpus_at_once)
 {
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);

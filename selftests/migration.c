@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A task moves from CPU to CPU with an event on every counter. Each event
- * counts every instruction of the task once, on whichever CPU. With inherit,
- * the same holds for the task's children, which start on one CPU and end on
- * another.
+ * counts every instruction of the task once, on any CPU. With inherit, the same
+ * holds for the task's children, which start on one CPU and end on another.
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>
@@ -38,7 +37,7 @@ FIXTURE_VARIANT_ADD(migration, children)
 	.inherit = true,
 };
 
-/* Instructions on their fixed counter, branches on all others. */
+/* Instructions use their fixed counter, branches all others. */
 FIXTURE_SETUP(migration)
 {
 	struct perf_event_attr attr =
@@ -78,7 +77,7 @@ static bool moves(void)
 	return true;
 }
 
-/* In children if these are to count, else here. */
+/* Count in children if the events are inherited, otherwise in this task. */
 static bool moves_in(bool children)
 {
 	int child, status;
@@ -102,7 +101,7 @@ TEST_F(migration, counts_once)
 	__u64 first[MAX_GROUP], last[MAX_GROUP] = {};
 	int run, i;
 
-	/* The first time, a task may execute more. */
+	/* A task may execute more instructions in the first run. */
 	ASSERT_TRUE(moves_in(variant->inherit));
 	for (run = 0; run < RUNS; run++) {
 		for (i = 0; i < self->nr; i++)
@@ -118,7 +117,7 @@ TEST_F(migration, counts_once)
 			count.value -= last[i];
 			if (run == 0)
 				first[i] = count.value;
-			/* The kernel's part is not the same every time. */
+			/* The kernel's part varies. */
 			if (self->user_alone[i])
 				EXPECT_EQ(first[i], count.value);
 			EXPECT_LE(loops, count.value);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * insmod and rmmod with a single system call and its own error. The insmod of
- * busybox tries a second call if the first one fails, and the module would log
- * everything twice.
+ * insmod and rmmod with a single system call that reports its own error. The
+ * insmod of busybox tries a second call if the first one fails, and the module
+ * would log everything twice.
  *
- *	module load FILE [PARAMETERS]
- *	module unload NAME
+ * module load FILE [PARAMETERS]
+ *
+ * module unload NAME
  */
 #define _GNU_SOURCE
 #include <errno.h>

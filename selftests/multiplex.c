@@ -176,7 +176,7 @@ static void expect_shares(struct __test_metadata *_metadata,
 			ASSERT_TRUE(read_one(event[i].fd, &event[i].count));
 			all_right = all_right && right(&event[i], &run);
 		}
-		/* Only a busy host is a reason to measure longer. */
+		/* Measure longer only if the host is busy. */
 		if (all_right || percent_taken(&run) < 5.0)
 			break;
 	}
@@ -267,7 +267,7 @@ static void calibrate(struct __test_metadata *_metadata, struct sharer *event)
 }
 
 /*
- * Checks the shares of two events for counter 2. Opens them again after the
+ * Checks the shares of two events for counter 2. Reopens them after the
  * calibration, so that their counts and times start at 0.
  */
 static void share_counter_2(struct __test_metadata *_metadata, bool pinned,
@@ -295,7 +295,7 @@ TEST_F(multiplex, both_on_counter_2)
 	share_counter_2(_metadata, false, share, share);
 }
 
-/* The pinned event keeps the counter; on Haswell the other event never gets it. */
+/* The pinned event keeps the counter; on Haswell the other event never counts. */
 TEST_F(multiplex, pinned_on_counter_2)
 {
 	double left = cpu_model() == MODEL_HASWELL ? 0.0 : 100.0;
@@ -305,7 +305,7 @@ TEST_F(multiplex, pinned_on_counter_2)
 	share_counter_2(_metadata, true, 100.0, left);
 }
 
-/* Returns whether the driver, and not perf core's order, determines the rotation. */
+/* Returns whether the driver determines the rotation, not the perf core's order. */
 static bool driver_takes_turns(void)
 {
 	char policy[16];
@@ -339,7 +339,7 @@ static void open_on_counter_2(struct __test_metadata *_metadata,
 
 /*
  * A pinned event has counter 2. With the driver's rotation, an event that waits
- * for counter 2 does not hold up events behind it.
+ * for counter 2 does not delay the events behind it.
  */
 TEST_F(multiplex, behind_one_that_waits_for_ever)
 {
@@ -354,7 +354,7 @@ TEST_F(multiplex, behind_one_that_waits_for_ever)
 	expect_shares(_metadata, event, 3);
 }
 
-/* It does not hold them up until the end of the first interval either. */
+/* The events behind it do not even wait for the end of the first interval. */
 TEST_F(multiplex, behind_one_that_has_just_come)
 {
 	struct sharer event[3] = {};
@@ -375,7 +375,10 @@ TEST_F(multiplex, behind_one_that_has_just_come)
 	ASSERT_TRUE(read_one(event[2].fd, &count));
 	EXPECT_EQ(count.enabled, count.running);
 	EXPECT_LE(4 * PASSES, count.value);
-	/* No event may be left waiting, or the timer is started again for as long. */
+	/*
+	 * No event may be left waiting, because the timer would then be
+	 * restarted for the same time.
+	 */
 	for (i = 0; i < 3; i++)
 		close(event[i].fd);
 	usleep(500000);
@@ -400,7 +403,7 @@ TEST_F(multiplex, nobody_starves)
 	expect_shares(_metadata, event, 7);
 }
 
-/* Pinned events on all counters count all the time, and others never count. */
+/* Pinned events on all counters count all the time, and other events never count. */
 TEST_F(multiplex, pinned_goes_first)
 {
 	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -424,7 +427,8 @@ TEST_F(multiplex, pinned_goes_first)
 
 /*
  * An exclusive event (attr.exclusive) has the PMU to itself when it counts. In
- * perf core's order it counts first, then both others, then the last one alone.
+ * the perf core's order, it counts first, then both other events, then the last
+ * one alone.
  */
 TEST_F(multiplex, exclusive_is_alone)
 {
@@ -494,9 +498,9 @@ static int open_on(int cpu, __u64 config, bool pinned)
 }
 
 /*
- * An exclusive event is also alone if an exclusive group with a software leader
- * was tried behind it and refused. The counter of the first event is taken, so
- * that the groups behind it are tried too.
+ * An exclusive event must also be alone if an exclusive group with a software
+ * leader was tried after it and refused. The counter of the first event is
+ * taken, so that the groups behind it are tried too.
  */
 TEST_F(multiplex, exclusive_led_by_software)
 {
@@ -534,8 +538,8 @@ TEST_F(multiplex, exclusive_led_by_software)
 }
 
 /*
- * Groups with a software leader rotate as others do. An event may join such a
- * group while it rotates, and the group goes on counting.
+ * Groups with a software leader rotate like others. An event may join such a
+ * group while the group rotates, and the group continues to count.
  */
 TEST_F(multiplex, led_by_software)
 {
@@ -606,7 +610,7 @@ static int open_threes(struct __test_metadata *_metadata, int fds[12])
 
 /*
  * A software leader of a group with an event of the PMU stays enabled when
- * another event joins: it is not moved to the PMU's context a second time.
+ * another event joins. It must not be moved to the PMU's context a second time.
  */
 TEST_F(multiplex, leader_is_joined_at_once)
 {
@@ -617,7 +621,7 @@ TEST_F(multiplex, leader_is_joined_at_once)
 
 	for (i = 0; i < 20; i++) {
 		nr = open_threes(_metadata, fds);
-		/* Opened disabled: a move would disable it again. */
+		/* Opened disabled, because a move would disable it again. */
 		lead = perf_open_self(&clock, -1);
 		ASSERT_LE(0, lead);
 		for (j = 0; j < 2; j++) {
@@ -649,9 +653,9 @@ TEST_F(multiplex, leader_is_joined_at_once)
 }
 
 /*
- * A group with a software leader does not pass one that is refused, on either
- * driver: perf_event_open() on another CPU could take it for a group of software
- * events then, and would switch its leader off. An event behind it passes.
+ * On either driver, a group with a software leader does not pass a refused
+ * group: perf_event_open() on another CPU could then mistake it for a group of
+ * software events, and would disable its leader. An event behind it passes.
  */
 TEST_F(multiplex, led_by_software_does_not_pass)
 {
@@ -675,7 +679,7 @@ TEST_F(multiplex, led_by_software_does_not_pass)
 		EXPECT_LT(0, count[i].enabled);
 	}
 	EXPECT_EQ(0, count[0].running);
-	/* With six counters, the groups of three leave none. */
+	/* With six counters, the groups of three leave no counter free. */
 	EXPECT_EQ(on_rpmu() && gp_counters() % 3, count[1].running > 0);
 	close(lead);
 	for (i = 0; i < 2; i++)
@@ -686,9 +690,9 @@ TEST_F(multiplex, led_by_software_does_not_pass)
 }
 
 /*
- * A group that does not fit beside a pinned event does not hold up one with a
- * software leader for good: the leader has at least the share that the perf core's
- * order gives it, 33 %, although an event passes both.
+ * A group that does not fit beside a pinned event does not block a group with a
+ * software leader for good. The leader gets at least the share that the perf
+ * core's order gives it, 33 %, although an event passes both groups.
  */
 TEST_F(multiplex, group_without_room_holds_up_none)
 {
@@ -700,7 +704,7 @@ TEST_F(multiplex, group_without_room_holds_up_none)
 
 	ASSERT_LE(0, pinned);
 	ASSERT_GE(16, nr);
-	/* While it has fewer events, it fits. */
+	/* While the group has fewer events, it fits. */
 	for (i = 0; i < nr; i++) {
 		attr.disabled = !i;
 		fds[i] = perf_open_self(&attr, i ? fds[0] : -1);
@@ -733,9 +737,10 @@ TEST_F(multiplex, group_without_room_holds_up_none)
 }
 
 /*
- * Opens a group that never fits, as a pinned event has one of its counters, and
- * behind it an event that is exclusive or led by a software event. Perf core's
- * order tries the group in every other interval, and nothing counts meanwhile.
+ * Opens a group that never fits because a pinned event has one of its counters,
+ * and behind it an event that is exclusive or led by a software event. In the
+ * perf core's order, the group is tried in every other interval, in which
+ * nothing counts.
  */
 static void behind_one_that_never_fits(struct __test_metadata *_metadata, bool exclusive)
 {
@@ -779,8 +784,8 @@ TEST_F(multiplex, led_by_software_behind_one_that_never_fits)
 }
 
 /*
- * A software leader whose siblings are all disabled has at least the share that
- * perf core's order gives it.
+ * A software leader whose siblings are all disabled gets at least the share
+ * that the perf core's order gives it.
  */
 TEST_F(multiplex, leader_with_a_sibling_that_is_off)
 {
@@ -811,7 +816,10 @@ TEST_F(multiplex, leader_with_a_sibling_that_is_off)
 #define MOST_EVENTS	16
 #define SWITCHED_NS	3000000000ULL
 
-/* Opens enabled events that every counter can count, @percent for 100 counters. */
+/*
+ * Opens enabled events that every counter can count: @percent events for each
+ * 100 counters.
+ */
 static int open_contending(struct __test_metadata *_metadata, int *fds, int percent,
 			   pid_t pid, int cpu, unsigned long flags)
 {
@@ -830,8 +838,9 @@ static int open_contending(struct __test_metadata *_metadata, int *fds, int perc
 }
 
 /*
- * Checks the shares of such events, and closes them: with the driver's rotation they
- * are equal, with that of the perf core about so.
+ * Checks the shares of such events, and closes them. With the driver's
+ * rotation, the shares are equal; in the perf core's order, they are
+ * approximately equal.
  */
 static void expect_share_of_each(struct __test_metadata *_metadata, const int *fds, int nr,
 				 double fair)
@@ -879,7 +888,7 @@ static int open_kinds(struct __test_metadata *_metadata, int *fds, int dir)
 	return KINDS;
 }
 
-/* A new hierarchy of control groups, and in it a group with events on this CPU. */
+/* A new cgroup hierarchy with one control group, which has events on this CPU. */
 struct hierarchy {
 	char top[32];
 	char group[CGROUPS][64];
@@ -887,7 +896,10 @@ struct hierarchy {
 	int nr;
 };
 
-/* Opens @percent events for 100 counters, or those of both kinds for 0. */
+/*
+ * Opens @percent events for each 100 counters, or both the corrupting and the
+ * other events if it is 0.
+ */
 static void open_groups(struct __test_metadata *_metadata, struct hierarchy *it, int groups,
 			int percent)
 {
@@ -919,7 +931,7 @@ static void close_groups(struct __test_metadata *_metadata, struct hierarchy *it
 	EXPECT_EQ(0, rmdir(it->top));
 }
 
-/* Makes the calling task one of a group. */
+/* Moves the calling task to a control group. */
 static void join(const struct hierarchy *it, int group)
 {
 	char tasks[96];
@@ -940,7 +952,7 @@ static void end_helpers(struct __test_metadata *_metadata, const pid_t *pid, int
 	}
 }
 
-/* Runs a busy task in each group for a while. */
+/* Runs a busy task in each control group for a while. */
 static void busy_groups(struct __test_metadata *_metadata, const struct hierarchy *it,
 			int groups)
 {
@@ -961,8 +973,9 @@ static void busy_groups(struct __test_metadata *_metadata, const struct hierarch
 }
 
 /*
- * Control groups share a CPU, for slices of the scheduler that are shorter than an
- * interval. Their events have equal shares, whichever count when intervals end.
+ * Control groups share a CPU, in time slices of the scheduler that are shorter
+ * than an interval. Their events get equal shares, whichever control group runs
+ * when an interval ends.
  */
 TEST_F(multiplex, control_groups)
 {
@@ -974,9 +987,10 @@ TEST_F(multiplex, control_groups)
 }
 
 /*
- * Corrupting events halve the counters of a thread. They wait for others of their kind, and are
- * charged more, for what stays unused because of them: that depends on the events of their own
- * control group, not on those of groups that never count beside them.
+ * Corrupting events halve the counters of a thread. They wait for other
+ * corrupting events, and are charged for the counters that are unused because
+ * of them. The charge depends on the events of their own control group, not on
+ * events of control groups that never count at the same time.
  */
 TEST_F(multiplex, control_groups_with_corrupting_events)
 {
@@ -989,7 +1003,7 @@ TEST_F(multiplex, control_groups_with_corrupting_events)
 	close_groups(_metadata, &groups, 2, 60.0);
 }
 
-/* So do the events of tasks that run in turn. */
+/* The same holds for the events of tasks that run in turn. */
 TEST_F(multiplex, tasks_that_switch)
 {
 	int fds[CGROUPS][MOST_EVENTS], i, nr = 0;
@@ -1044,7 +1058,7 @@ static int open_watchdog(int cpu, struct perf_event_mmap_page **page)
 	attr.sample_period = 1ULL << 40;
 	attr.disabled = 0;
 	attr.pinned = 1;
-	/* In this mode, the page of a CPU's event tells its counter. */
+	/* In this mode, the page of a CPU's event contains the counter's index. */
 	write_line(CPU_PMU "/rdpmc", "2");
 	fd = perf_open(&attr, -1, cpu, -1, 0);
 	*page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
@@ -1060,7 +1074,7 @@ static int counter_of(const struct perf_event_mmap_page *page)
 
 #define FIXED_CYCLES	0x40000001
 
-/* Reads what the two events have counted in TURNS further intervals. */
+/* Reads the counts of the two events in TURNS further intervals. */
 static void take_turns(struct __test_metadata *_metadata, struct sharer *event)
 {
 	__u64 end = now_ns() + TURNS * MUX_MS * 1000000ULL;
@@ -1074,7 +1088,10 @@ static void take_turns(struct __test_metadata *_metadata, struct sharer *event)
 		ASSERT_TRUE(read_one(event[i].fd, &event[i].count));
 }
 
-/* The watchdog's event is on a fixed counter and takes none from other events. */
+/*
+ * The watchdog's event is on a fixed counter and does not take counters from
+ * other events.
+ */
 TEST_F(multiplex, watchdog_on_its_fixed_counter)
 {
 	struct perf_event_mmap_page *page;
@@ -1092,7 +1109,10 @@ TEST_F(multiplex, watchdog_on_its_fixed_counter)
 	EXPECT_EQ(FIXED_CYCLES, counter_of(page));
 	EXPECT_LT(0, event[0].count.value);
 	EXPECT_LT(0, event[1].count.value);
-	/* One of the two counts at any time, except while they are being enabled. */
+	/*
+	 * One of the two events counts at any time, except while they are being
+	 * enabled.
+	 */
 	running = event[0].count.running + event[1].count.running;
 	EXPECT_TRUE(near(running, event[1].count.enabled, 1000000.0));
 }
@@ -1140,8 +1160,8 @@ TEST_F(multiplex, watchdog_on_counter_2)
 #define LOOK_US	6000
 
 /*
- * Returns for how many of LOOKS readings every event has run since the reading
- * before.
+ * Returns in how many of LOOKS readings every event has run since the previous
+ * reading.
  */
 static int looks_with_turns(struct __test_metadata *_metadata, const int *fd, int nr)
 {
@@ -1162,8 +1182,8 @@ static int looks_with_turns(struct __test_metadata *_metadata, const int *fd, in
 }
 
 /*
- * Events rotate at the new interval on each CPU, from the end of the interval
- * that had begun before.
+ * Events rotate at the new interval on each CPU. The change takes effect at the
+ * end of the current interval.
  */
 TEST_F(multiplex, interval_on_every_cpu)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * AMD's northbridge up to family 14h: counter n of all cores of a node is one
- * counter for its events, so that no two CPUs may have such events on the same
- * counter. Pinned events tell at once which got one.
+ * Tests AMD's northbridge up to family 14h: counter n of all cores of a node is
+ * one shared counter for its events, so two CPUs may not have such events on
+ * the same counter. Pinned events show at once which event got a counter.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
@@ -21,7 +21,10 @@ static int open_pinned(__u64 config, int cpu)
 	return perf_open(&attr, -1, cpu, -1, 0);
 }
 
-/* Returns whether the event has a counter: reading a pinned one without fails. */
+/*
+ * Returns whether the event has a counter: read() of a pinned event without a
+ * counter fails.
+ */
 static bool has_counter(int fd)
 {
 	struct one_count count;
@@ -31,7 +34,7 @@ static bool has_counter(int fd)
 
 FIXTURE(northbridge)
 {
-	int fd[COUNTERS + 1];	/* 3 on CPU 0, 2 on CPU 1 */
+	int fd[COUNTERS + 1];	/* three events on CPU 0, two on CPU 1 */
 };
 
 FIXTURE_SETUP(northbridge)
@@ -55,7 +58,10 @@ FIXTURE_TEARDOWN(northbridge)
 		close(self->fd[i]);
 }
 
-/* Five events find four counters; the last one gets that of an event that goes. */
+/*
+ * Five events compete for four counters; the last one gets the counter of a
+ * closed event.
+ */
 TEST_F(northbridge, node_has_four_counters)
 {
 	int i;
@@ -73,7 +79,10 @@ TEST_F(northbridge, node_has_four_counters)
 	EXPECT_TRUE(has_counter(self->fd[COUNTERS]));
 }
 
-/* Other events have all counters of their CPU that its own events leave. */
+/*
+ * Other events can use all counters of their CPU that its own northbridge
+ * events do not use.
+ */
 TEST_F(northbridge, other_events_are_not_concerned)
 {
 	int other[COUNTERS], i;

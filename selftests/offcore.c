@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events that need an extra register: offcore response, load latency, front
- * end. The value of the register selects what is counted; events with the same
- * value share it, others rotate.
+ * Tests events that need an extra register: offcore response, load latency,
+ * front end. The value of the register selects the counted accesses; events
+ * with the same value share the register, others rotate.
  *
  * The counts are those of the emulated PMU (selftests/vpmu/README.md): (loads +
- * stores) * requests * responses / 8192. counted_loop() has as many of these as
- * instructions. On hardware the tests do not check the counts, but which events
- * run.
+ * stores) * requests * responses / 8192. counted_loop() has as many loads and
+ * stores as instructions. On hardware the tests do not check the counts, but
+ * which events run.
  */
 #define _GNU_SOURCE
 
@@ -22,8 +22,8 @@
 static const struct cpu {
 	enum cpu_model model;
 	__u64 offcore[2];		/* OFFCORE_RESPONSE_0 and _1 */
-	unsigned int first_response;	/* the first bit that is no request */
-	unsigned int responses;		/* responses that the first one includes */
+	unsigned int first_response;	/* the first bit that is not a request */
+	unsigned int responses;		/* responses that the first response bit includes */
 	unsigned int reserved;		/* a bit that does not exist */
 	__u64 latency;			/* load latency, 0 if not known */
 	__u64 front_end;		/* FRONTEND_RETIRED.*, if there is one */
@@ -31,7 +31,10 @@ static const struct cpu {
 	{ MODEL_NEHALEM, { 0x01b7 }, 8, 1, 16, 0, 0 },
 	{ MODEL_WESTMERE, { 0x01b7, 0x01bb }, 8, 1, 16, 0, 0 },
 	{ MODEL_SANDY_BRIDGE, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
-	/* On these two, counter 3 alone counts latencies, for precise events only */
+	/*
+	 * On these two models, only counter 3 counts latencies, for precise
+	 * events only
+	 */
 	{ MODEL_IVY_BRIDGE, { 0x01b7, 0x01bb }, 16, 22, 12, 0, 0 },
 	{ MODEL_BROADWELL, { 0x01b7, 0x01bb }, 16, 22, 12, 0, 0 },
 	{ MODEL_HASWELL, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
@@ -55,7 +58,7 @@ static int registers(const struct cpu *cpu)
 	return cpu->offcore[1] ? 2 : 1;
 }
 
-/* The first response to one request, to another, and to the first three. */
+/* The first response to one request, to another request, and to the first three. */
 enum value { DATA_READ = 1, RFO = 2, DATA_CODE_RFO = 7 };
 
 static __u64 config1(const struct cpu *cpu, __u64 requests)
@@ -88,7 +91,10 @@ static __u64 amount(const struct cpu *cpu, __u64 requests)
 	       8192;
 }
 
-/* A context switch may cost a fraction of an event. On hardware any count will do. */
+/*
+ * A context switch may cost a fraction of an event. On hardware, any count is
+ * accepted.
+ */
 static bool near(__u64 value, __u64 expected)
 {
 	if (!is_tcg())
@@ -114,7 +120,7 @@ FIXTURE_TEARDOWN(offcore)
 {
 }
 
-/* The register's value decides, whichever register it is in. */
+/* The register's value decides what is counted, not the register that contains it. */
 TEST_F(offcore, value)
 {
 	static const enum value requests[] = { DATA_READ, RFO, DATA_CODE_RFO, 0 };
@@ -141,7 +147,7 @@ TEST_F(offcore, value)
 		}
 }
 
-/* Events with the same value need one register: another value gets the other. */
+/* Events with the same value share a register; another value gets the other register. */
 TEST_F(offcore, same_value_shares)
 {
 	static const enum value requests[] = {
@@ -171,7 +177,10 @@ TEST_F(offcore, same_value_shares)
 	}
 }
 
-/* A group with three values is refused; the group without the third still counts. */
+/*
+ * A group with three values is refused; without the third event, the group
+ * still counts.
+ */
 TEST_F(offcore, three_values_are_no_group)
 {
 	const struct cpu *cpu = self->cpu;
@@ -191,7 +200,7 @@ TEST_F(offcore, three_values_are_no_group)
 	EXPECT_TRUE(near(read_value(sibling), amount(cpu, RFO)));
 }
 
-/* A value with a reserved bit is refused, and a running event counts on. */
+/* A value with a reserved bit is refused; a running event continues to count. */
 TEST_F(offcore, refusals_change_nothing)
 {
 	const struct cpu *cpu = self->cpu;
@@ -212,9 +221,10 @@ TEST_F(offcore, refusals_change_nothing)
 }
 
 /*
- * Two values for either event: two registers are enough for the four events in
- * any order. The built-in driver places them one by one and gives an event a
- * register although another one holds the value: it refuses 8 of the 24 orders.
+ * Two events of each code with two different values: two registers are enough
+ * for the four events in any order. The built-in driver places them one by one
+ * and gives an event a register although another one already holds the value:
+ * it refuses 8 of the 24 orders.
  */
 TEST_F(offcore, every_order)
 {
@@ -315,7 +325,7 @@ FIXTURE_SETUP(turns)
 	self->cpu = this_cpu();
 	if (!self->cpu || registers(self->cpu) < 2)
 		SKIP(return, "not two registers, or not known here");
-	/* After the last SKIP: there is no teardown if the setup ends early. */
+	/* After the last SKIP: teardown does not run if the setup ends early. */
 	ASSERT_TRUE(write_line(MUX_INTERVAL, "4"));
 }
 
@@ -325,8 +335,8 @@ FIXTURE_TEARDOWN(turns)
 }
 
 /*
- * Events for which two registers are not enough: each gets its share, and there
- * never run more of them than there are registers.
+ * If two registers are not enough for the events, each event gets its share,
+ * and never more events run than there are registers.
  */
 static void take_turns(struct __test_metadata *_metadata, const __u64 *config,
 		       const __u64 *value, int nr, int registers)
@@ -373,7 +383,7 @@ TEST_F(turns, three_offcore_values)
 	take_turns(_metadata, config, value, 3, 2);
 }
 
-/* MEM_TRANS_RETIRED.LOAD_LATENCY, which Haswell has on counter 3 alone. */
+/* MEM_TRANS_RETIRED.LOAD_LATENCY, which Haswell counts on counter 3 only. */
 TEST_F(turns, two_latencies)
 {
 	const __u64 config[] = { self->cpu->latency, self->cpu->latency };
@@ -394,7 +404,7 @@ TEST_F(turns, two_front_end_filters)
 	take_turns(_metadata, config, value, 2, 1);
 }
 
-/* The emulated PMU halves the count where the latency is doubled. */
+/* The emulated PMU halves the count if the latency is doubled. */
 TEST_F(turns, latency_value)
 {
 	__u64 count[2];
@@ -415,7 +425,7 @@ TEST_F(turns, latency_value)
 	EXPECT_TRUE(near(count[0], 2 * count[1]));
 }
 
-/* Without any filter nothing is counted. */
+/* Without any filter, the count is 0. */
 TEST_F(turns, front_end_value)
 {
 	__u64 count[2];
@@ -437,17 +447,17 @@ TEST_F(turns, front_end_value)
 }
 
 /*
- * The threads of a core: each has registers of its own from Sandy Bridge on;
- * before, the threads share them. Then a thread waits while the other one uses
- * all registers, unless it needs one of the same values.
+ * The threads of a core: from Sandy Bridge on, each thread has separate
+ * registers; before, the threads share them. Then a thread waits while the
+ * other one uses all registers, unless it needs one of the same values.
  */
 FIXTURE(siblings)
 {
 	const struct cpu *cpu;
 	char interval[32];
 	int first, second;
-	int held[2];		/* events of the first, one for each register */
-	int last;		/* the one that makes way */
+	int held[2];		/* events of the first thread, one for each register */
+	int last;		/* the event that yields its register */
 };
 
 FIXTURE_SETUP(siblings)
@@ -464,7 +474,7 @@ FIXTURE_SETUP(siblings)
 			      list, sizeof(list)));
 	if (sscanf(list, "%d%*[-,]%d", &self->first, &self->second) != 2)
 		SKIP(return, "a core has one thread");
-	/* Events get a register because it is free, not by rotation. */
+	/* Events get a register as soon as it is free, not only by rotation. */
 	ASSERT_TRUE(forbid_rotation());
 	for (i = 0; i < registers(self->cpu); i++) {
 		self->held[i] = open_on(self->first, self->cpu->offcore[i],
@@ -496,8 +506,8 @@ static int open_pinned_on(int cpu, __u64 config, __u64 value)
 }
 
 /*
- * A pinned event is in the error state, in which it cannot be read, as long as
- * pinned events of the other thread have the registers.
+ * A pinned event is in the error state, and cannot be read, while pinned events
+ * of the other thread have the registers.
  */
 TEST_F(siblings, pinned_event_waits)
 {
@@ -528,7 +538,7 @@ TEST_F(siblings, pinned_event_waits)
 	EXPECT_LT(count.running, count.enabled);
 }
 
-/* A flexible event makes way for it at once. */
+/* A flexible event yields to it at once. */
 TEST_F(siblings, pinned_event_goes_first)
 {
 	struct one_count count;
@@ -561,7 +571,7 @@ TEST_F(siblings, another_value_waits)
 	EXPECT_TRUE(read_one(self->held[0], &count));
 	EXPECT_EQ(count.enabled, count.running);
 
-	/* The built-in driver tries again at this thread's next rotation. */
+	/* The built-in driver retries at this thread's next rotation. */
 	if (!on_rpmu())
 		return;
 	ASSERT_TRUE(read_one(fd, &count));
@@ -579,7 +589,7 @@ TEST_F(siblings, the_same_value_is_shared)
 	struct one_count count;
 	int i, fd[2], nr = registers(self->cpu);
 
-	/* With two registers, each in the other one's place. */
+	/* With two registers, each value is in the other register. */
 	for (i = 0; i < nr; i++) {
 		fd[i] = open_on(self->second, self->cpu->offcore[i],
 				config1(self->cpu, i == nr - 1 ? DATA_READ : RFO));
@@ -595,7 +605,7 @@ TEST_F(siblings, the_same_value_is_shared)
 	}
 }
 
-/* Each value counts its requests, whichever thread wrote the register last. */
+/* Each value counts its requests, no matter which thread wrote the register last. */
 TEST_F(siblings, counts)
 {
 	const struct cpu *cpu = self->cpu;

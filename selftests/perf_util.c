@@ -363,7 +363,10 @@ bool event_absent(unsigned int bit)
 	return ebx & 1 << bit;
 }
 
-/* By AMD's manuals: Zen 2 lost an event of stalls, Zen 4 has one of reference cycles. */
+/*
+ * From AMD's manuals: Zen 2 lost a stall event, Zen 4 has an event of reference
+ * cycles.
+ */
 static bool amd_has_generic_event(__u64 id)
 {
 	unsigned int eax, ebx, ecx, edx, family = cpu_family(), model;
@@ -407,7 +410,7 @@ bool has_generic_event(__u64 id)
 	case PERF_COUNT_HW_BRANCH_INSTRUCTIONS:
 		return !event_absent(5);
 	case PERF_COUNT_HW_BRANCH_MISSES:
-		/* Nehalem: another event stands in for it. */
+		/* On Nehalem, another event is used instead. */
 		return !event_absent(6) || model == MODEL_NEHALEM;
 	case PERF_COUNT_HW_STALLED_CYCLES_FRONTEND:
 		return counts_stalls || model == MODEL_IVY_BRIDGE;
@@ -509,7 +512,7 @@ bool lift_sample_limits(struct sample_limits *before)
 	    !read_line(CPU_PERCENT, before->percent, sizeof(before->percent)))
 		return false;
 	if (atoi(before->percent) == 0) {
-		/* A test was killed and has left them so: what they are at boot. */
+		/* A killed test has left the limits unset: use the values at boot. */
 		*before = (struct sample_limits){ .rate = "100000", .percent = "25" };
 		if (!write_line(CPU_PERCENT, before->percent))
 			return false;
@@ -520,7 +523,7 @@ bool lift_sample_limits(struct sample_limits *before)
 
 bool put_back_sample_limits(const struct sample_limits *before)
 {
-	/* Setting the percentage sets the rate by what it was. */
+	/* Writing the percentage sets the rate based on the old percentage. */
 	return write_line(CPU_PERCENT, before->percent) &&
 	       write_line(SAMPLE_RATE, before->rate);
 }

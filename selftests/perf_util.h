@@ -3,10 +3,11 @@
  * Shared by the tests: opening and reading events, loops of a known number of
  * instructions, and queries for the CPU and the driver under test.
  *
- * The tests learn the hardware's features from CPUID, never from the driver:
- * a driver that reports nonsense cannot make its own tests pass.
+ * The tests detect the hardware's features with CPUID, never through the
+ * driver, so that a driver which reports wrong features cannot pass.
  *
- * The loops are inline, since tests count or sample the code around them too.
+ * The loops are inline, because tests also count or sample the code around
+ * them.
  */
 #ifndef RPMU_SELFTESTS_PERF_UTIL_H
 #define RPMU_SELFTESTS_PERF_UTIL_H
@@ -64,7 +65,7 @@ struct group_count {
 /* Returns the attributes of a counting event that starts disabled. */
 struct perf_event_attr counting(__u32 type, __u64 config);
 
-/* Returns the same for user mode alone. */
+/* Returns the same attributes for user mode only. */
 struct perf_event_attr counting_user(__u32 type, __u64 config);
 
 /* Opens an event. Returns its descriptor, or -1 with errno set. */
@@ -77,7 +78,10 @@ int perf_open_self(const struct perf_event_attr *attr, int group_fd);
 /* Reads an event that was opened with READ_ONE. */
 bool read_one(int fd, struct one_count *count);
 
-/* Returned by read_value() if the event cannot be read; no test expects this count. */
+/*
+ * Returned by read_value() if the event cannot be read; no test expects this
+ * count.
+ */
 #define NO_COUNT	(~0ULL)
 
 /* Returns the count of an event that was opened with READ_ONE. */
@@ -110,8 +114,8 @@ void close_indirect_calls(int fd, struct perf_event_mmap_page *page);
 
 /*
  * Returns the number of samples in @page that have no other indirect call than
- * the one at @from, and that as often as the CPU records branches. Removes all
- * samples from the buffer.
+ * the one at @from, as often as the CPU records branches. Removes all samples
+ * from the buffer.
  */
 unsigned int full_of_calls(struct perf_event_mmap_page *page, __u64 from);
 
@@ -226,7 +230,10 @@ static inline void branch_loop(unsigned long n)
 		     : "cc", "memory");
 }
 
-/* Executes two loads, three stores, one of both and a branch in each pass. */
+/*
+ * Executes two loads, three stores, one instruction that does both, and a
+ * branch in each pass.
+ */
 static inline void memory_loop(unsigned long n)
 {
 	static unsigned long words[4];
@@ -252,22 +259,22 @@ static inline void memory_loop(unsigned long n)
 bool run_on(int cpu);
 
 /*
- * Returns a page that never comes: a system call that reads it is stuck until the
- * task is killed. NULL if the kernel has no userfaultfd().
+ * Returns a page that never arrives: a system call that reads it is stuck until
+ * the task is killed. Returns NULL if the kernel has no userfaultfd().
  */
 void *page_that_never_comes(void);
 
 /*
- * Takes the CPU for this task alone, or gives it back. An event of a CPU counts
- * every program there; with SCHED_FIFO no other program gets the CPU unless
+ * Takes the CPU for this task only, or releases it. An event of a CPU counts
+ * every program there; with SCHED_FIFO, no other program runs on the CPU unless
  * this one sleeps.
  */
 bool take_cpu(bool alone);
 
-/* Takes a CPU off line or on line. Returns false with errno set if that fails. */
+/* Takes a CPU offline or online. Returns false with errno set if that fails. */
 bool set_cpu_online(int cpu, bool on);
 
-/* Forks a helper that dies with the test, however that ends. */
+/* Forks a helper that ends with the test, even if the test is killed. */
 pid_t fork_helper(void);
 
 /* Returns the monotonic clock's time in ns. Inline, as tests count loops with it. */
@@ -302,7 +309,10 @@ bool is_amd(void);
 /* Returns whether the CPU has AMD's branch records, LbrExtV2. */
 bool amd_lbr(void);
 
-/* Returns the number of branches that the CPU records (LBR); 0 if the tests know none. */
+/*
+ * Returns the number of branches that the CPU records (LBR); 0 on CPUs unknown
+ * to the tests.
+ */
 unsigned int branch_records(void);
 
 /* Returns the CPU's family as CPUID leaf 1 has it. */
@@ -313,12 +323,14 @@ unsigned int cpu_number(void);
 
 enum cpu_model cpu_model(void);
 
-/* Returns whether the CPU is one of the two whose event codes some tests rely on. */
+/*
+ * Returns whether the CPU is one of the two whose event codes some tests need.
+ */
 bool is_haswell_or_skylake(void);
 
 /*
- * Returns the number of general-purpose counters: CPUID.0AH:EAX[15:8]. On AMD's
- * CPUs, by CPUID leaf 0x80000022 and the bit PerfCtrExtCore.
+ * Returns the number of general-purpose counters, from CPUID.0AH:EAX[15:8]; on
+ * AMD's CPUs, from CPUID leaf 0x80000022 and the bit PerfCtrExtCore.
  */
 unsigned int gp_counters(void);
 
@@ -326,23 +338,23 @@ unsigned int gp_counters(void);
 unsigned int counter_width(void);
 
 /*
- * Returns whether one register lets all counters run: on Intel's CPUs, and on
- * AMD's with PerfMonV2. Elsewhere counters start one after the other, so that the
- * events of a group count different instructions of the kernel's at their start
- * and end.
+ * Returns whether one register starts all counters: true on Intel's CPUs, and
+ * on AMD's with PerfMonV2. On others, counters start one after the other, so
+ * that the events of a group count different instructions of the kernel at
+ * their start and end.
  */
 bool counters_start_together(void);
 
 /*
- * Returns whether the I-th of the events that fill the general-purpose counters
- * may count user mode alone. On Broadwell, counters 4 to 7 read 0 then, so only
- * four may.
+ * Returns whether the I-th of the events that use all general-purpose counters
+ * may count user mode only. On Broadwell, counters 4 to 7 read 0 if they count
+ * user mode only, so only four events may.
  */
 bool may_count_user_alone(unsigned int i);
 
 /*
- * Returns the attributes of an event that any counter can count: of user mode
- * alone, but with the kernel where not every counter may count user mode alone.
+ * Returns the attributes of an event that any counter can count: user mode
+ * only, or user and kernel mode if some counters cannot count user mode only.
  */
 struct perf_event_attr counting_anywhere(__u32 type, __u64 config);
 
@@ -363,7 +375,10 @@ static inline __u64 rdpmc(__u32 counter)
 	return low | (__u64)high << 32;
 }
 
-/* The read loop of include/uapi/linux/perf_event.h; sets *INDEX to the page's index. */
+/*
+ * The read loop of include/uapi/linux/perf_event.h; sets *INDEX to the page's
+ * index.
+ */
 static inline __u64 read_page(const struct perf_event_mmap_page *page, __u32 *index)
 {
 	__u32 seq;
@@ -387,12 +402,14 @@ static inline __u64 read_page(const struct perf_event_mmap_page *page, __u32 *in
 /* Returns whether CPUID leaf 0xA marks the architectural event as absent. */
 bool event_absent(unsigned int bit);
 
-/* Returns whether the CPU has an event for the generic one, PERF_COUNT_HW_*. */
+/*
+ * Returns whether the CPU has an event for this generic event, PERF_COUNT_HW_*.
+ */
 bool has_generic_event(__u64 id);
 
 /*
- * Returns whether the machine is translated by QEMU. The emulated PMU's figures
- * for caches, cycles and the like are known, unlike those of hardware.
+ * Returns whether the machine is emulated by QEMU. The emulated PMU's figures
+ * for caches, cycles and the like are known, unlike hardware's.
  */
 bool is_tcg(void);
 
@@ -425,7 +442,7 @@ struct sample_limits {
 	char rate[32], percent[32];
 };
 
-/* Allows any rate of samples, and keeps the limits until then in @before. */
+/* Allows any rate of samples, and saves the previous limits in @before. */
 bool lift_sample_limits(struct sample_limits *before);
 
 bool put_back_sample_limits(const struct sample_limits *before);
@@ -438,8 +455,8 @@ bool put_back_sample_limits(const struct sample_limits *before);
 bool forbid_rotation(void);
 
 /*
- * Restores the rotation interval. A rotation timer that is already armed keeps
- * its time, so this waits for it: the next test needs rotation.
+ * Restores the rotation interval. Waits for the rotation timer, because an
+ * armed timer keeps its expiry time and the next test needs rotation.
  */
 bool allow_rotation(const char *interval);
 

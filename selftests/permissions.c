@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Permissions: each level of kernel.perf_event_paranoid for root, for users
- * with CAP_PERFMON or CAP_SYS_ADMIN alone, and for users without privileges.
- * The expectations are the kernel's rules, so both drivers have to give the
- * same errno. Permitted events reveal nothing about the kernel, and only root
- * may write to the driver's files.
+ * Tests permissions: each level of kernel.perf_event_paranoid for root, for
+ * users with only CAP_PERFMON or CAP_SYS_ADMIN, and for unprivileged users. The
+ * expectations are the kernel's rules, so both drivers must return the same
+ * errno. Permitted events reveal nothing about the kernel, and only root may
+ * write to the driver's files.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,7 +28,7 @@
 static const struct {
 	const char *name;
 	unsigned int uid;
-	int capability;		/* the only one, unless root */
+	int capability;		/* the user's only capability, unless root */
 } users[] = {
 	{ "root", 0, -1 },
 	{ "CAP_PERFMON", NOBODY, PERFMON },
@@ -36,12 +36,12 @@ static const struct {
 	{ "nobody", NOBODY, -1 },
 };
 
-/* Privileges and hardware that an event needs besides permission to open any. */
+/* Privileges and hardware that an event needs, besides permission to open any event. */
 enum takes {
 	NOTHING,
 	KERNEL,		/* a level below 2, or CAP_PERFMON */
 	CPU,		/* a level below 1, or CAP_PERFMON */
-	OTHER_TASK,	/* CAP_PERFMON, if it is another user's */
+	OTHER_TASK,	/* CAP_PERFMON, if the task is another user's */
 	BRANCHES,	/* branch records */
 	KERNEL_BRANCHES,
 };
@@ -80,13 +80,16 @@ static const struct request {
 	  .branches = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL },
 };
 
-/* Hypervisors may leave branch records out; the emulated PMU does not. */
+/* Hypervisors may hide branch records; the emulated PMU does not. */
 static bool has_branches(void)
 {
 	return !is_amd() || amd_lbr();
 }
 
-/* Bit 21 means nothing on AMD's CPUs, and needs no privilege. Zen 3's BRS is not for rpmu. */
+/*
+ * On AMD's CPUs, bit 21 has no meaning and needs no privilege. rpmu does not
+ * support Zen 3's BRS.
+ */
 static bool is_known(const struct request *request)
 {
 	if (is_amd() && request->config == ANY_THREAD)
@@ -125,13 +128,13 @@ static int expected(int level, unsigned int user, const struct request *request)
 			refusal = has_branches() ? 0 : EOPNOTSUPP;
 		break;
 	}
-	/* Debian's own level; not even CAP_PERFMON helps. */
+	/* Debian's additional level, at which even CAP_PERFMON is not enough. */
 	if (level > 2 && !admin)
 		refusal = EACCES;
 	return refusal;
 }
 
-/* Becomes that user for good, with its capability alone. */
+/* Becomes this user permanently, with only its capability. */
 static bool become(unsigned int user)
 {
 	struct __user_cap_header_struct header = {
@@ -249,7 +252,7 @@ static bool is_kernels(__u64 word)
 #define SYSCALLS	10000UL
 #define SAMPLED_PERIOD	1009
 
-/* Returns what samples of many system calls reveal. */
+/* Returns the kernel data in the samples of many system calls. */
 struct seen {
 	int error;
 	__u64 count;
@@ -272,7 +275,10 @@ static struct seen sampled(bool kernel)
 
 	attr.exclude_kernel = !kernel;
 	attr.exclude_callchain_kernel = !kernel;
-	/* The kernel's instructions for a sample count too, and must not cause the next one. */
+	/*
+	 * The kernel's instructions for a sample also count, and must not cause
+	 * the next sample.
+	 */
 	attr.sample_period = kernel ? 30 * SAMPLED_PERIOD : SAMPLED_PERIOD;
 	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 			   PERF_SAMPLE_ADDR | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID |
@@ -291,7 +297,7 @@ static struct seen sampled(bool kernel)
 		close(fd);
 		return seen;
 	}
-	/* A sample in the kernel costs the kernel more. */
+	/* A sample in the kernel takes more of the kernel's instructions. */
 	counted_syscalls(fd, 0, kernel ? SYSCALLS / 10 : SYSCALLS, SYS_getppid, NULL);
 	seen.count = read_value(fd);
 	data = (char *)page + page->data_offset;
@@ -310,7 +316,7 @@ static struct seen sampled(bool kernel)
 	return seen;
 }
 
-/* Returns the same for a user without privileges, or for root. */
+/* Returns the same for an unprivileged user, or for root. */
 static bool sampled_by(unsigned int user, bool kernel, struct seen *seen, struct seen *shared)
 {
 	int status;
@@ -332,8 +338,8 @@ static bool sampled_by(unsigned int user, bool kernel, struct seen *seen, struct
 #define NO_ONE	(ARRAY_SIZE(users) - 1)
 
 /*
- * Neither samples nor counts of a user without privileges, who may count his
- * own user mode, reveal anything of the kernel. Those of root do, on request.
+ * An unprivileged user may count only user mode; neither samples nor counts
+ * reveal anything about the kernel. Root's samples do, on request.
  */
 TEST_F(paranoid, kernel_is_not_seen)
 {
@@ -357,13 +363,13 @@ TEST_F(paranoid, kernel_is_not_seen)
 		EXPECT_LT(SYSCALLS_INSTRUCTIONS(SYSCALLS) / SAMPLED_PERIOD / 2, seen.samples);
 		EXPECT_EQ(0, seen.kernels_words);
 	}
-	/* From that level on, asking for more does not help. */
+	/* From level 2 on, requesting kernel samples fails. */
 	EXPECT_TRUE(sampled_by(NO_ONE, true, &seen, shared));
 	EXPECT_EQ(variant->level > 1 ? EACCES : 0, seen.error);
 	EXPECT_TRUE(put_back_sample_limits(&before));
 }
 
-/* Returns the errno of opening the file as a user without privileges, or 0. */
+/* Returns the errno of opening the file as an unprivileged user, or 0. */
 static int opened_by_nobody(const char *path, int flags)
 {
 	int status, fd;
@@ -406,7 +412,7 @@ TEST(settings_are_roots)
 	}
 }
 
-/* The number of files, and of those with permissions that no user should have. */
+/* The number of files, and of files with permissions that no user should have. */
 static struct {
 	int files, unwanted;
 	char path[200];
@@ -453,7 +459,7 @@ static int look(const char *path, const struct stat *stat, int type, struct FTW 
 	return 0;
 }
 
-/* The mode, and what it was. */
+/* The file's new mode and its old mode. */
 static mode_t changed_mode(const char *path, mode_t mode)
 {
 	struct stat before;
@@ -462,15 +468,15 @@ static mode_t changed_mode(const char *path, mode_t mode)
 }
 
 /*
- * All files of the driver as a user without privileges, with debugfs and
- * tracefs open to everybody: the user can write none of them, and the readable
- * ones contain no kernel address.
+ * An unprivileged user tries to access all files of the driver, with debugfs
+ * and tracefs open to everybody. The user cannot write any of them, and the
+ * readable ones contain no kernel address.
  */
 TEST(no_file_is_nobodys)
 {
 	static const struct {
 		const char *path;
-		int files;	/* that he sees at least */
+		int files;	/* the minimum number of files that the user must see */
 		bool rpmus;
 	} trees[] = {
 		{ CPU_PMU "/.", 20, false },
@@ -513,7 +519,7 @@ TEST(no_file_is_nobodys)
 	EXPECT_EQ(0, chmod("/sys/kernel/tracing", tracefs));
 }
 
-/* Even with debugfs open to everybody. */
+/* Even if debugfs is open to everybody. */
 TEST(debugfs_is_roots)
 {
 	static const char * const files[] = {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Precise events (PEBS): the address and the registers of every sample, the number of
- * samples, the counts, and errors.
- *
- * The program is in assembly (precise_programs.S), so that each of these can be told
- * from the others.
+ * Tests precise events (PEBS): the address and the registers of every sample,
+ * the number of samples, the counts, and errors. The program is in assembly
+ * (precise_programs.S), so that each instruction's registers and addresses are
+ * known.
  */
 #define _GNU_SOURCE
 #include <asm/perf_regs.h>
@@ -35,13 +34,13 @@ FIXTURE_TEARDOWN(precise)
 		put_back_sample_limits(&self->limits);
 }
 
-/* What the samples of an event have. */
+/* The samples of an event. */
 struct seen {
 	unsigned int samples;
-	unsigned int outside;	/* of walk() */
+	unsigned int outside;	/* addresses in walk() */
 	unsigned int exact;
-	unsigned int impossible;	/* at a step that does not have the event */
-	unsigned int wrong;	/* in other registers */
+	unsigned int impossible;	/* addresses of steps without the event */
+	unsigned int wrong;	/* samples with wrong registers */
 	unsigned int steps[WALK_STEPS];
 };
 
@@ -67,10 +66,13 @@ static struct seen look(struct ring *ring, enum kind kind, int precise, unsigned
 	return seen;
 }
 
-/* Every sample lies on an instruction that has the event, with the registers that it leaves. */
+/*
+ * Every sample is at an instruction that has the event, with the registers
+ * after that instruction.
+ */
 static void check_samples(struct __test_metadata *_metadata, enum kind kind)
 {
-	/* Nehalem and Westmere have no precise event of stores. */
+	/* Nehalem and Westmere have no precise store event. */
 	if (!code(kind))
 		return;
 	for (int precise = 1; precise <= most_precise(); precise++) {
@@ -79,7 +81,10 @@ static void check_samples(struct __test_metadata *_metadata, enum kind kind)
 		struct ring ring;
 		struct seen seen;
 
-		/* No record waits: that of Nehalem needs the last branch before it. */
+		/*
+		 * Records are not buffered: on Nehalem, a record needs the last
+		 * branch before it.
+		 */
 		attr.wakeup_events = 1;
 		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1)) {
 			TH_LOG("precise_ip %d: %s", precise, strerror(errno));
@@ -91,7 +96,7 @@ static void check_samples(struct __test_metadata *_metadata, enum kind kind)
 		TH_LOG("precise_ip %d: %u samples, %u exact, %u outside", precise, seen.samples,
 		       seen.exact, seen.outside);
 		EXPECT_EQ(precise > 1 ? seen.samples : 0, seen.exact);
-		/* How many cycles the code around the loop takes is not known. */
+		/* The number of cycles of the code around the loop is not known. */
 		EXPECT_GE(per_pass(kind) ? 0 : 2, seen.outside);
 		EXPECT_EQ(0, seen.impossible);
 		EXPECT_EQ(0, seen.wrong);
@@ -111,7 +116,7 @@ TEST_F(precise, instructions)
 	check_samples(_metadata, INSTRUCTIONS);
 }
 
-/* Has a walk sampled, by its instructions. Leaves the samples in @ring, which is open then. */
+/* Samples the instructions of a walk. Leaves the samples in @ring, which is then open. */
 static void sample_walk(struct __test_metadata *_metadata, struct ring *ring,
 			struct perf_event_attr attr)
 {
@@ -123,7 +128,7 @@ static void sample_walk(struct __test_metadata *_metadata, struct ring *ring,
 	ASSERT_TRUE(disable(ring));
 }
 
-/* With the greatest precision, a record needs to have no more than the address. */
+/* With the highest precision, a record needs only the address. */
 TEST_F(precise, addresses)
 {
 	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, PERIOD, self->max);
@@ -158,7 +163,7 @@ TEST_F(precise, stores)
 	check_samples(_metadata, STORES);
 }
 
-/* Only an adaptive record has XMM registers. */
+/* Only adaptive records have XMM registers. */
 TEST_F(precise, xmm)
 {
 	struct perf_event_attr attr = sampling_registers(RAW_INSTRUCTIONS, PERIOD, 1);
@@ -187,11 +192,11 @@ TEST_F(precise, xmm)
 	EXPECT_EQ(EINVAL, errno);
 }
 
-/* How the records of an event come. */
+/* How the records of an event are delivered. */
 enum mode {
 	TOGETHER,	/* many at a time */
-	SINGLE,		/* each with an interrupt; the processor reloads the counter */
-	RELOADED,	/* each with an interrupt, which reloads the counter */
+	SINGLE,		/* one per interrupt; the processor reloads the counter */
+	RELOADED,	/* one per interrupt, which reloads the counter */
 	MODES
 };
 
@@ -206,10 +211,10 @@ static struct perf_event_attr sampling_by(enum mode mode, __u64 config, unsigned
 	return attr;
 }
 
-/* The samples and the event's count follow from the number of events. */
+/* The number of samples and the event's count follow from the number of events. */
 static void check_counts(struct __test_metadata *_metadata, enum kind kind)
 {
-	/* Nehalem and Westmere have no precise event of stores. */
+	/* Nehalem and Westmere have no precise store event. */
 	if (!code(kind))
 		return;
 	for (int mode = 0; mode < MODES; mode++) {
@@ -230,7 +235,10 @@ static void check_counts(struct __test_metadata *_metadata, enum kind kind)
 		TH_LOG("mode %d: %u samples, %llu of %llu counted", mode, samples, values.of[0],
 		       values.of[1]);
 		if (kind == CYCLES) {
-			/* An instruction has several, so that records are later. */
+			/*
+			 * An instruction has several of these events, so
+			 * records are later.
+			 */
 			EXPECT_GE(values.of[1], values.of[0]);
 			EXPECT_NEAR(PERIOD + 1, values.of[0], samples * (PERIOD + 0ULL));
 		} else {
@@ -258,7 +266,7 @@ TEST_F(precise, counts_of_loads)
 	check_counts(_metadata, LOADS);
 }
 
-/* A new period begins at once. */
+/* A new period takes effect at once. */
 TEST_F(precise, new_period)
 {
 	static const unsigned int periods[] = { 1009, 503, 2003 };
@@ -292,7 +300,7 @@ TEST_F(precise, new_period)
 	}
 }
 
-/* PERF_EVENT_IOC_REFRESH: so many samples and no more. */
+/* PERF_EVENT_IOC_REFRESH: exactly the requested number of samples. */
 TEST_F(precise, refresh)
 {
 	static const int numbers[] = { 5, 1, 20 };
@@ -311,7 +319,7 @@ TEST_F(precise, refresh)
 	}
 }
 
-/* A count that is read while the counter is reloaded is neither lost nor double. */
+/* If a count is read while the counter is reloaded, no event is lost or counted twice. */
 TEST_F(precise, reads_in_between)
 {
 	for (int mode = 0; mode < MODES; mode++) {
@@ -340,13 +348,16 @@ TEST_F(precise, reads_in_between)
 	}
 }
 
-/* More instructions than there are from one read by the page to the next, or to a read(). */
+/*
+ * More instructions than between one read through the page and the next one, or
+ * a read().
+ */
 #define READ_SHARE	200
 
 /*
- * Counts that are read by the page with RDPMC follow each other, and read() goes on from
- * the last, also where the processor reloads the counter. The built-in driver forgets the
- * sign of what it has read.
+ * Counts that are read through the page with RDPMC are consecutive, and read()
+ * continues from the last one, also if the processor reloads the counter. The
+ * built-in driver discards the sign of the value that it has read.
  */
 TEST_F(precise, reads_by_the_page)
 {
@@ -387,8 +398,9 @@ TEST_F(precise, reads_by_the_page)
 }
 
 /*
- * The group's counts in each sample are those of that moment. The event's own may lack the
- * last period: the built-in driver adds it after the sample.
+ * The group's counts in each sample are the counts at the time of the sample.
+ * The event's own count may lack the last period: the built-in driver adds it
+ * after the sample.
  */
 TEST_F(precise, group_in_samples)
 {
@@ -418,7 +430,7 @@ TEST_F(precise, group_in_samples)
 	close_ring(&ring);
 }
 
-/* Returns the time by perf's clock. */
+/* Returns the time of perf's clock. */
 static __u64 now(const struct perf_event_mmap_page *page)
 {
 	__u64 tsc = __builtin_ia32_rdtsc(), part = tsc & ((1ULL << page->time_shift) - 1);
@@ -427,7 +439,10 @@ static __u64 now(const struct perf_event_mmap_page *page)
 	       (part * page->time_mult >> page->time_shift);
 }
 
-/* A sample has the time of its instruction, and not of the interrupt that finds its record. */
+/*
+ * A sample has the time of its instruction, not of the interrupt that reads its
+ * record.
+ */
 TEST_F(precise, times)
 {
 	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, PERIOD, 1);
@@ -459,7 +474,7 @@ TEST_F(precise, times)
 	close_ring(&ring);
 }
 
-/* An event of a frequency is as precise, with whatever periods. */
+/* An event with a frequency is equally precise, with any periods. */
 TEST_F(precise, frequency)
 {
 	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, 4000, self->max < 2 ? 1 : 2);
@@ -512,10 +527,13 @@ TEST_F(precise, counting)
 	EXPECT_EQ(self->max < MAX_PRECISE ? EOPNOTSUPP : EINVAL, error_of(&attr));
 }
 
-/* Events that no counter samples precisely: with flags, and on old models most. */
+/*
+ * Events that no counter samples precisely: events with certain flags, and on
+ * old models most events.
+ */
 TEST_F(precise, events_without_counters)
 {
-	/* LONGEST_LAT_CACHE.MISS; the LBRs of guests */
+	/* LONGEST_LAT_CACHE.MISS; the event for guests' LBRs */
 	const struct {
 		__u64 config;
 		int error;
@@ -538,8 +556,8 @@ TEST_F(precise, events_without_counters)
 }
 
 /*
- * Without a guest, events that exclude guests have all samples, and those that exclude the
- * host none.
+ * Without a guest, events that exclude guests have all samples, and events that
+ * exclude the host have none.
  */
 TEST_F(precise, guests)
 {
@@ -564,8 +582,8 @@ static bool is_in_nest(__u64 ip)
 }
 
 /*
- * The call chain of a precise sample is that of the interrupt, which is an instruction or
- * two later: the record's stack may be gone.
+ * The call chain of a precise sample is taken in the interrupt, an instruction
+ * or two later: the stack at the record may be gone.
  */
 TEST_F(precise, call_chains)
 {
@@ -587,7 +605,7 @@ TEST_F(precise, call_chains)
 				continue;
 			samples++;
 			exact += !!(sample.misc & PERF_RECORD_MISC_EXACT_IP);
-			/* The last is in the code of this test. */
+			/* The last entry is in the code of this test. */
 			good += sample.callers >= 5 && caller[0] == PERF_CONTEXT_USER &&
 				is_in_nest(caller[1]) && caller[2] == nest_ips[NEST_INNER] &&
 				caller[3] == nest_ips[NEST_OUTER];
@@ -595,7 +613,7 @@ TEST_F(precise, call_chains)
 		TH_LOG("precise_ip %d: %u samples, %u good", precise, samples, good);
 		EXPECT_NEAR(1, SAMPLES, samples);
 		EXPECT_EQ(precise > 1 ? samples : 0, exact);
-		/* The last interrupt may be behind the loop. */
+		/* The last interrupt may be after the loop. */
 		EXPECT_NEAR(1, samples, good);
 		EXPECT_EQ(0, ring.throttled + ring.lost_records + ring.lost_samples);
 		close_ring(&ring);
@@ -603,8 +621,8 @@ TEST_F(precise, call_chains)
 }
 
 /*
- * The call chain of a precise sample in the kernel goes on in the program. Each interrupt
- * has about a thousand instructions that count, too.
+ * The call chain of a precise sample in the kernel continues in the program.
+ * Each interrupt executes about a thousand instructions, which also count.
  */
 TEST_F(precise, call_chains_of_the_kernel)
 {
@@ -627,7 +645,10 @@ TEST_F(precise, call_chains_of_the_kernel)
 
 		while (user < sample.callers && caller[user] != PERF_CONTEXT_USER)
 			user++;
-		/* At the end of a system call, the interrupt is in the program. */
+		/*
+		 * At the end of a system call, the interrupt may already be in
+		 * the program.
+		 */
 		good += user && user + 2 <= sample.callers && sample.ip >> 63 &&
 			caller[0] == PERF_CONTEXT_KERNEL && caller[1] >> 63 &&
 			!(caller[user + 1] >> 63);
@@ -638,7 +659,7 @@ TEST_F(precise, call_chains_of_the_kernel)
 	close_ring(&ring);
 }
 
-/* Without transactions, precise samples tell of none, whatever else they have. */
+/* Without transactions, precise samples report none, whatever else they contain. */
 TEST_F(precise, transactions)
 {
 	struct perf_event_attr attr = sampling_registers(RAW_INSTRUCTIONS, PERIOD, self->max);
@@ -650,14 +671,14 @@ TEST_F(precise, transactions)
 	sample_walk(_metadata, &ring, attr);
 	for (; next_sample(&ring, &sample); samples++) {
 		EXPECT_EQ(0, sample.transaction);
-		/* What follows it is in its place. */
+		/* The field that follows is at its place. */
 		EXPECT_EQ((unsigned long)buffer, sample.registers[PERF_REG_X86_SI]);
 	}
 	EXPECT_NEAR(1, SAMPLES, samples);
 	close_ring(&ring);
 }
 
-/* The branches of a precise sample are those of the program, up to it. */
+/* The branches of a precise sample are the program's, up to the sample. */
 TEST_F(precise, branch_stacks)
 {
 	const int precise = self->max < 2 ? 1 : 2;
@@ -686,14 +707,17 @@ TEST_F(precise, branch_stacks)
 	EXPECT_EQ(0, wrong);
 	EXPECT_LE(SAMPLES * 3 / 4, full);
 	close_ring(&ring);
-	/* The first format needs all branches of the event's levels for the address. */
+	/*
+	 * The first format needs all branches at the event's privilege levels
+	 * to find the address.
+	 */
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_COND | PERF_SAMPLE_BRANCH_USER;
 	EXPECT_EQ(lacks_ip() && precise > 1 ? EOPNOTSUPP : 0, error_of(&attr));
 }
 
 /*
- * The number of the latest branch goes on with the branches, unless records wait, or the
- * processor has none.
+ * The number of the latest branch increases with the branches, unless records
+ * are buffered or the processor has no such number.
  */
 TEST_F(precise, latest_branch)
 {
@@ -719,7 +743,10 @@ TEST_F(precise, latest_branch)
 			__u64 taken = sample.latest_branch - last;
 
 			unknown += sample.latest_branch == ~0ULL;
-			/* Each pass takes one, and the return from the interrupt. */
+			/*
+			 * Each pass takes one branch, and the return from the
+			 * interrupt is another one.
+			 */
 			next += (taken - (PERIOD + 1)) % records <= 1;
 			last = sample.latest_branch;
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Precise events of loads and stores: the address, the latency and the data source of
- * every sample.
+ * Tests precise events of loads and stores: the address, the latency and the
+ * data source of every sample.
  */
 #define _GNU_SOURCE
 #include <asm/perf_regs.h>
@@ -30,7 +30,7 @@ FIXTURE_TEARDOWN(precise_memory)
 		put_back_sample_limits(&self->limits);
 }
 
-/* Reads an event of sysfs. Returns false if there is none. */
+/* Reads an event's config from sysfs. Returns false if there is none. */
 static bool event_of_sysfs(const char *name, struct perf_event_attr *attr)
 {
 	char path[128], text[128], *rest = text, *term;
@@ -87,7 +87,7 @@ static unsigned int level_number(const struct sample *sample)
 	return source(sample).mem_lvl_num;
 }
 
-/* Checks a sample of a load or a store: the address is that of its registers. */
+/* Checks a sample of a load or a store: the address must match its registers. */
 static void check_access(struct __test_metadata *_metadata, const struct sample *sample,
 			 enum kind kind)
 {
@@ -101,13 +101,13 @@ static void check_access(struct __test_metadata *_metadata, const struct sample 
 	EXPECT_EQ(kind == STORES ? PERF_MEM_OP_STORE : PERF_MEM_OP_LOAD, op(sample));
 }
 
-/* Golden Cove tells the latency of the instruction beside that of the caches. */
+/* Golden Cove reports the instruction's latency and, separately, the cache latency. */
 static bool tells_two_latencies(void)
 {
 	return cpu_model() == MODEL_GOLDEN_COVE;
 }
 
-/* Returns the latency in cycles that is compared with the threshold. */
+/* Returns the latency in cycles that the threshold is compared with. */
 static __u64 latency(const struct sample *sample)
 {
 	return tells_two_latencies() ? sample->weight.var2_w : sample->weight.var1_dw;
@@ -129,14 +129,14 @@ static __u64 declared_weight(__u64 threshold, bool in_parts)
 	return weight.full;
 }
 
-/* Loads by their latency, as perf mem samples them. */
+/* Samples loads by their latency, like perf mem. */
 TEST_F(precise_memory, load_latency)
 {
 	static const struct {
 		unsigned int least, level, number;
 		bool one_weight;
 	} cases[] = {
-		{ 0, PERF_MEM_LVL_L1, PERF_MEM_LVLNUM_L1, false },	/* 0: that of sysfs */
+		{ 0, PERF_MEM_LVL_L1, PERF_MEM_LVLNUM_L1, false },	/* 0: the threshold in sysfs */
 		{ 12, PERF_MEM_LVL_L2, PERF_MEM_LVLNUM_L2, false },
 		{ 64, PERF_MEM_LVL_L3, PERF_MEM_LVLNUM_L3, false },
 		{ 140, PERF_MEM_LVL_LOC_RAM, PERF_MEM_LVLNUM_RAM, false },
@@ -175,7 +175,7 @@ TEST_F(precise_memory, load_latency)
 			check_access(_metadata, &sample, LOADS);
 			if (!cases[i].one_weight)
 				EXPECT_LT(attr.config1, latency(&sample));
-			/* By the emulated PMU's declaration */
+			/* As declared by the emulated PMU */
 			if (is_tcg()) {
 				EXPECT_EQ(declared_weight(attr.config1, !cases[i].one_weight),
 					  sample.weight.full);
@@ -192,7 +192,7 @@ TEST_F(precise_memory, load_latency)
 	}
 }
 
-/* Stores as perf mem samples them. Nehalem and Westmere have no such event. */
+/* Samples stores like perf mem. Nehalem and Westmere have no such event. */
 TEST_F(precise_memory, mem_stores)
 {
 	struct perf_event_attr attr = sampling_memory(0, 101);
@@ -221,7 +221,7 @@ TEST_F(precise_memory, mem_stores)
 	close_ring(&ring);
 }
 
-/* From Haswell on, other events of loads and stores have addresses as well. */
+/* From Haswell on, other load and store events also have addresses. */
 static void check_accesses(struct __test_metadata *_metadata, enum kind kind)
 {
 	struct perf_event_attr attr = sampling_memory(code(kind), 101);
@@ -258,7 +258,7 @@ TEST_F(precise_memory, addresses_of_stores)
 	check_accesses(_metadata, STORES);
 }
 
-/* Events that are meant to be precise count without. */
+/* Events that are meant to be precise also count without precise sampling. */
 TEST_F(precise_memory, memory_events_without_precision)
 {
 	static const char *const names[] = { "mem-loads", "mem-stores" };

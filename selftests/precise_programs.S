@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * void walk(unsigned long passes, unsigned long *buffer): the program whose precise
- * samples are judged. precise_programs.h says what it does.
+ * void walk(unsigned long passes, unsigned long *buffer): the program of the
+ * tests of precise samples; precise_programs.h describes it.
  *
- * void nest(unsigned long passes): a loop in a function of a function.
+ * void nest(unsigned long passes): a loop in a function that another function
+ * calls.
  */
 #include "precise_programs.h"
 

@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A program whose registers and memory accesses are known at each instruction:
- * precise_programs.S.
+ * see precise_programs.S.
  */
 #ifndef RPMU_SELFTESTS_PRECISE_PROGRAMS_H
 #define RPMU_SELFTESTS_PRECISE_PROGRAMS_H
 
-/* RBX, RDX, RBP and R8 to R15 have this, times their number in enum perf_event_x86_regs. */
+/*
+ * The value of RBX, RDX, RBP and R8 to R15 is this, times their number in enum
+ * perf_event_x86_regs.
+ */
 #define WALK_REGISTER	0x0101010101010101
-/* The two halves of XMMn have this, times 2n + 1 and 2n + 2. */
+/* The two halves of XMMn are this, times 2n + 1 and 2n + 2. */
 #define WALK_XMM	0x0020100804020101
 
-/* The words that are loaded, and the distance in bytes to those that are stored. */
+/*
+ * The number of words that are loaded, and the distance in bytes to the words
+ * that are stored.
+ */
 #define WALK_WORDS	512
 #define WALK_STORES	4096
 #define WALK_BUFFER	8192
 
 #ifndef __ASSEMBLER__
 
-/* The instructions of a pass: RCX, from 0 on, is the word's number, RDI the passes to go. */
+/*
+ * The instructions of a pass: RCX, from 0 on, is the word's number, RDI the
+ * remaining passes.
+ */
 enum walk_step {
 	WALK_LOAD,	/* RAX = the word at RSI + 8 * RCX */
 	WALK_STORE,	/* to RSI + WALK_STORES + 8 * RCX */
@@ -34,12 +43,14 @@ extern const unsigned long walk_ips[WALK_STEPS];
 
 void walk(unsigned long passes, unsigned long *buffer);
 
-/* A loop in a function that another one calls, with frame pointers. */
+/*
+ * A loop in a function that is called by another function, with frame pointers.
+ */
 enum nest_place {
 	NEST_DEC,
 	NEST_JNZ,
 	NEST_INNER,	/* where the loop's function returns to */
-	NEST_OUTER,	/* where that one returns to */
+	NEST_OUTER,	/* where the outer function returns to */
 	NEST_PLACES
 };
 

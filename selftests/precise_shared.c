@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Precise events that share a buffer of records: of several tasks, of all counters, more
- * than there are counters, and of a CPU that goes off line.
+ * Tests precise events that share a buffer of records: events of several tasks,
+ * on all counters, more events than counters, and events of a CPU that goes
+ * offline.
  */
 #define _GNU_SOURCE
 #include <asm/perf_regs.h>
@@ -34,7 +35,7 @@ FIXTURE_TEARDOWN(precise_shared)
 #define TASKS		2
 #define TURNS		100
 
-/* Walks over a buffer of its own and gives the CPU to another task, many times. */
+/* Walks over its own buffer and yields the CPU to another task, many times. */
 static void take_turns(unsigned long *own, int from, int to)
 {
 	char turn;
@@ -47,12 +48,12 @@ static void take_turns(unsigned long *own, int from, int to)
 		if (write(to, &turn, 1) != 1)
 			break;
 	}
-	/* A sample of a task that exits would have no pid. */
+	/* A sample of an exiting task would have no pid. */
 	while (1)
 		pause();
 }
 
-/* Records wait for no longer than their task is on the CPU. */
+/* Records are buffered only while their task is on the CPU. */
 TEST_F(precise_shared, tasks_that_take_turns)
 {
 	static unsigned long buffers[TASKS][WALK_BUFFER / 8];
@@ -104,7 +105,7 @@ TEST_F(precise_shared, tasks_that_take_turns)
 	for (int i = 0; i < TASKS; i++) {
 		EXPECT_EQ(0, kill(tasks[i], SIGKILL));
 		EXPECT_EQ(tasks[i], waitpid(tasks[i], NULL, 0));
-		/* Each turn may lose and win a part of a period. */
+		/* Each turn may lose or gain a part of a period. */
 		EXPECT_LE((TURNS * 200 * WALK_STEPS) / 102 - TURNS, samples[i]);
 		EXPECT_GE((TURNS * 200 * WALK_STEPS) / 102 + TURNS, samples[i]);
 	}
@@ -118,7 +119,7 @@ TEST_F(precise_shared, tasks_that_take_turns)
 	close_ring(&ring);
 }
 
-/* Distinct, so that records coincide rarely. */
+/* The periods are distinct, so that records rarely coincide. */
 static const unsigned int periods[] = {
 	1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061
 };
@@ -126,8 +127,9 @@ static const unsigned int periods[] = {
 #define MOST		((int)ARRAY_SIZE(periods))
 
 /*
- * As many events as there are general counters with PEBS, in one group. On Golden Cove
- * all but counter 0 sample instructions; that has branches, of which a pass has one.
+ * One group with as many events as there are general-purpose counters with
+ * PEBS. On Golden Cove, all counters except 0 sample instructions; counter 0
+ * samples branches, of which a pass has one.
  */
 TEST_F(precise_shared, all_counters)
 {
@@ -170,7 +172,10 @@ TEST_F(precise_shared, all_counters)
 		EXPECT_LE(expected - 1, samples + rings[i].lost_samples);
 		EXPECT_LE(expected * 3 / 4, samples);
 		EXPECT_EQ(0, rings[i].throttled + rings[i].lost_records);
-		/* Before Skylake, records that coincide cannot be told apart. */
+		/*
+		 * Before Skylake, the events of coinciding records cannot be
+		 * identified.
+		 */
 		if (cpu_model() >= MODEL_SKYLAKE)
 			EXPECT_EQ(0, rings[i].lost_samples);
 		if (cpu_model() >= MODEL_SKYLAKE && !is_branches)
@@ -181,7 +186,7 @@ TEST_F(precise_shared, all_counters)
 		close_ring(&rings[i]);
 }
 
-/* Events that take turns keep their periods. */
+/* Rotating events keep their periods. */
 TEST_F(precise_shared, more_than_counters)
 {
 	const unsigned long long allowed = on_rpmu() ? 1 : 5;
@@ -211,8 +216,8 @@ TEST_F(precise_shared, more_than_counters)
 		       rings[i].lost_samples, count);
 		EXPECT_LE(100, samples);
 		/*
-		 * An event of the built-in driver that is stopped between an overflow and
-		 * its record loses that.
+		 * With the built-in driver, an event that is stopped between an
+		 * overflow and its record loses the record.
 		 */
 		EXPECT_NEAR((rings[i].lost_samples + allowed) * periods[i], count,
 			    samples * (__u64)periods[i]);
@@ -227,8 +232,9 @@ TEST_F(precise_shared, more_than_counters)
 #define CYCLES		3
 
 /*
- * Records that wait are sampled when their CPU goes off line. An event of a task has the
- * samples of the walks before, meanwhile and afterwards, one of a CPU those of the first.
+ * Buffered records are sampled when their CPU goes offline. An event of a task
+ * has the samples of the walks before, during and after the time offline; an
+ * event of a CPU has the samples of the first walk only.
  */
 TEST_F(precise_shared, cpu_goes_off_line)
 {
@@ -277,8 +283,8 @@ TEST_F(precise_shared, cpu_goes_off_line)
 #define EVENT_SELECT	0x186
 
 /*
- * Nehalem's event selects have to be cleared: by events that run for a moment, while no
- * event is recorded (step 1 of erratum AAK100).
+ * Nehalem's event selects must be cleared: the driver runs other events for a
+ * moment while no event is recorded (step 1 of erratum AAK100).
  */
 TEST_F(precise_shared, cleared_event_selects)
 {
@@ -297,7 +303,7 @@ TEST_F(precise_shared, cleared_event_selects)
 	if (access(WRITE_MSR, W_OK))
 		SKIP(return, "no tracepoint msr:write_msr");
 	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
-	/* Opened for writing, it is emptied. */
+	/* Opening the file for writing clears it. */
 	ASSERT_TRUE(write_line(TRACE, ""));
 	EXPECT_TRUE(write_line(WRITE_MSR, "1"));
 	EXPECT_TRUE(enable(&ring));
@@ -307,7 +313,7 @@ TEST_F(precise_shared, cleared_event_selects)
 
 		EXPECT_LE(0, fd);
 		close(fd);
-		/* The next one finds another event select. */
+		/* The next event needs another event select. */
 		other.config ^= 0x100;
 	}
 	EXPECT_TRUE(disable(&ring));

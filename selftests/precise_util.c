@@ -11,7 +11,7 @@
 #define PAGE		4096UL
 #define PAGES		256UL
 
-/* What the words of a buffer have, plus their number. */
+/* The value of a buffer's words, less their number. */
 #define FILLED		0x5a0000000000UL
 
 unsigned long buffer[WALK_BUFFER / 8];
@@ -41,7 +41,10 @@ __u64 code(enum kind kind)
 	case CYCLES:
 		return 0x003c;
 	case BRANCHES:
-		/* BR_INST_RETIRED.ALL_BRANCHES_PEBS; later any branch can be precise */
+		/*
+		 * BR_INST_RETIRED.ALL_BRANCHES_PEBS; on later models, any
+		 * branch event can be precise
+		 */
 		return is_adaptive() ? INTEL_RAW_BRANCHES : 0x04c4;
 	case LOADS:
 		/* MEM_LOAD_RETIRED.L1D_HIT, MEM_{UOPS,INST}_RETIRED.ALL_LOADS */
@@ -61,7 +64,7 @@ unsigned int per_pass(enum kind kind)
 	case CYCLES:
 		return 0;
 	case LOADS:
-		/* Of Nehalem those alone that hit */
+		/* On Nehalem, only loads that hit */
 		return cpu_model() > MODEL_WESTMERE;
 	default:
 		return 1;
@@ -128,7 +131,7 @@ bool disable(const struct ring *ring)
 	return !ioctl(ring->fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* Decodes a sample. Those of PERF_SAMPLE_READ are of groups without times. */
+/* Decodes a sample. PERF_SAMPLE_READ is decoded for groups without times. */
 static struct sample decode(const struct ring *ring, const struct perf_event_header *header)
 {
 	const __u64 *at = (const void *)(header + 1), type = ring->sample_type;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared by the tests of precise events (PEBS): the events of each model, and their
- * samples.
- *
- * A counter that is reloaded with a period of N has a record at every N + 1st event: the
- * one after the overflow is recorded, and not counted.
+ * Shared by the tests of precise events (PEBS): the events of each model, and
+ * their samples. A counter that is reloaded with a period of N has a record at
+ * every N + 1st event: the event after the overflow is recorded, and not
+ * counted.
  */
 #ifndef RPMU_SELFTESTS_PRECISE_UTIL_H
 #define RPMU_SELFTESTS_PRECISE_UTIL_H
@@ -12,14 +11,17 @@
 #include "perf_util.h"
 #include "precise_programs.h"
 
-/* One more has no divisor in common with the steps of walk(), so that all are sampled. */
+/*
+ * The period plus one has no common divisor with the number of steps of walk(),
+ * so that all steps are sampled.
+ */
 #define PERIOD		1006
 #define SAMPLES		300
 #define MAX_PRECISE	3
 
 #define NO_PRECISE	"the driver says that it has no precise events"
 
-/* Checks that both differ by no more than @most. */
+/* Checks that the two values differ by at most @most. */
 #define EXPECT_NEAR(most, expected, seen) \
 	EXPECT_GE(most, llabs((long long)(expected) - (long long)(seen)))
 
@@ -29,13 +31,16 @@ extern unsigned long buffer[WALK_BUFFER / 8];
 /* Fills the buffer, lifts the limits on samples and goes to CPU 0. */
 bool prepare_precise(struct sample_limits *limits);
 
-/* Returns the greatest precise_ip; 0 if there is no PEBS, or the driver has no precise events. */
+/*
+ * Returns the highest precise_ip; 0 if there is no PEBS, or the driver has no
+ * precise events.
+ */
 int most_precise(void);
 
 /* Returns whether records are adaptive: any event on any counter, with XMM registers. */
 bool is_adaptive(void);
 
-/* Returns whether a record has the address of the next instruction alone. */
+/* Returns whether a record has only the address of the next instruction. */
 bool lacks_ip(void);
 
 /* The kinds of events that are sampled. */
@@ -46,15 +51,17 @@ enum kind {
 /* Returns the raw code of a precise event of each kind, 0 if there is none. */
 __u64 code(enum kind kind);
 
-/* Returns how many events a pass of walk() has; 0 if that is no whole number. */
+/*
+ * Returns the number of events in a pass of walk(); 0 if it is not an integer.
+ */
 unsigned int per_pass(enum kind kind);
 
 /* Returns whether a step of walk() has the event. */
 bool can_hit(enum kind kind, int step);
 
 /*
- * Returns passes for about so many samples. The last period is not at its end, so that
- * no sample is behind walk().
+ * Returns the number of passes for about this many samples. The last period
+ * does not end with the last pass, so that no sample is after walk().
  */
 unsigned long passes(enum kind kind, unsigned int samples, unsigned int period);
 
@@ -85,7 +92,7 @@ struct ring {
 	int fd;
 	__u64 sample_type, regs_intr, branch_type;
 	struct perf_event_mmap_page *page;
-	/* What there was besides samples. */
+	/* Records other than samples. */
 	unsigned int throttled, lost_records, lost_samples, others;
 };
 
@@ -102,21 +109,27 @@ bool enable(const struct ring *ring);
 
 bool disable(const struct ring *ring);
 
-/* Reads the next sample. Counts what is between them. The buffer does not wrap. */
+/*
+ * Reads the next sample, and counts the other records before it. The buffer
+ * does not wrap.
+ */
 bool next_sample(struct ring *ring, struct sample *sample);
 
 /* Reads all samples. Returns their number. */
 unsigned int count_samples(struct ring *ring);
 
-/* Returns the attributes of an event of user mode with a fixed period, whose records can wait. */
+/*
+ * Returns the attributes of an event of user mode with a fixed period, whose
+ * records may be buffered.
+ */
 struct perf_event_attr sampling(__u64 config, unsigned int period, int precise);
 
-/* Returns the same with registers in the samples. */
+/* Returns the same attributes with registers in the samples. */
 struct perf_event_attr sampling_registers(__u64 config, unsigned int period, int precise);
 
 /*
- * Adds an event to the group that is not sampled, so that it counts those events as well
- * that have a record.
+ * Adds an event to the group that does not sample, so that it also counts the
+ * events that are recorded.
  */
 int count_beside(const struct ring *leader, __u64 config);
 
@@ -125,13 +138,13 @@ struct values {
 	__u64 nr, of[MAX_GROUP];
 };
 
-/* Reads the counts of a group that was opened with PERF_FORMAT_GROUP alone. */
+/* Reads the counts of a group that was opened with PERF_FORMAT_GROUP only. */
 bool read_values(int leader, struct values *values);
 
 /* Returns the step at an address, -1 if there is none. */
 int step_at(__u64 ip);
 
-/* Returns the step that was sampled, -1 if it is none of walk()'s. */
+/* Returns the sampled step, -1 if it is not a step of walk(). */
 int sampled_step(const struct sample *sample, int precise);
 
 /* Returns whether the registers are those after this step of walk(). */

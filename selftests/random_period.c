@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random sample periods: rand_mask and rand_seed, which are attr.config3's. The
- * built-in driver ignores that field.
+ * Tests random sample periods: rand_mask and rand_seed in attr.config3. The
+ * built-in driver ignores this field.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,10 +13,10 @@
 #define PAGE		4096UL
 #define PAGES		64UL
 #define SAMPLES		2000
-/* Executed in each pass, and how many blocks of a jump they are. */
+/* Instructions of each pass, and the number of blocks that end with a jump. */
 #define LENGTH		128
 #define BLOCKS		32
-/* The loop's length divides both it and the number of values under the mask. */
+/* The loop's length divides both the period and the number of values under the mask. */
 #define PERIOD		(100 * LENGTH)
 #define MASK		0xfffULL
 #define SEED(n)		((__u64)(n) << 32)
@@ -62,7 +62,7 @@ struct seen {
 	__u64 shortest, longest, sum;
 	/* The largest distance between the count and the sum of periods. */
 	__u64 apart;
-	/* All periods: to compare two runs. */
+	/* All periods, to compare two runs. */
 	__u64 period[SAMPLES + 8];
 };
 
@@ -155,7 +155,10 @@ static double chi_square(const struct seen *seen)
 	return sum;
 }
 
-/* A loop whose length divides a fixed period: each sample is of the same instruction. */
+/*
+ * If the loop's length divides a fixed period, all samples are of the same
+ * instruction.
+ */
 TEST_F(random_period, lock_step_without)
 {
 	struct seen *seen = self->seen;
@@ -164,13 +167,13 @@ TEST_F(random_period, lock_step_without)
 		SKIP(return, "hardware interrupts at no fixed distance");
 	sample_loop(_metadata, 0, seen);
 	EXPECT_LE(SAMPLES - 8, seen->samples);
-	/* But for those behind the loop. */
+	/* Except for samples after the loop. */
 	EXPECT_LE(seen->samples - 2, most(seen));
 	EXPECT_EQ(PERIOD, seen->shortest);
 	EXPECT_EQ(PERIOD, seen->longest);
 }
 
-/* Random periods spread the samples over the loop evenly, as it executes. */
+/* Random periods spread the samples over the loop evenly, in proportion to execution. */
 TEST_F(random_period, even_with)
 {
 	struct seen *seen = self->seen;
@@ -191,7 +194,7 @@ TEST_F(random_period, even_with)
 	}
 }
 
-/* A sample's period is the one that has ended, so that all periods add up to the count. */
+/* A sample contains the period that has ended, so all periods add up to the count. */
 TEST_F(random_period, periods_add_up)
 {
 	struct seen *seen = self->seen;
@@ -204,7 +207,7 @@ TEST_F(random_period, periods_add_up)
 	EXPECT_GT(is_tcg() ? 8 : PERIOD, seen->apart);
 }
 
-/* The same seed gives the same periods; another one, or none, others. */
+/* The same seed gives the same periods; another seed, or none, gives others. */
 TEST_F(random_period, seeds)
 {
 	const size_t half = SAMPLES / 2 * sizeof(__u64);
@@ -233,7 +236,7 @@ static int refusal(const struct perf_event_attr *attr)
 	return 0;
 }
 
-/* Returns whether the newest refusal gives the reason. */
+/* Returns whether the newest refusal has this reason. */
 static bool explains(struct __test_metadata *_metadata, const char *reason)
 {
 	static char text[1 << 16];
@@ -285,7 +288,7 @@ TEST_F(random_period, refusals)
 	wide.config3 = PERIOD - 1;
 	EXPECT_EQ(0, refusal(&wide));
 
-	/* Nor can the period become shorter than the mask later. */
+	/* The period cannot later become shorter than the mask either. */
 	fd = perf_open_self(&attr, -1);
 	ASSERT_LE(0, fd);
 	period = MASK;
@@ -296,7 +299,7 @@ TEST_F(random_period, refusals)
 	close(fd);
 }
 
-/* The built-in driver accepts anything in these fields. */
+/* The built-in driver accepts any value in these fields. */
 TEST_F(random_period, ignored_by_the_built_in)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Refusals other than those of a bad attr (see bad_attr.c): impossible members
- * of a group, ioctls that counting events do not have, and missing privileges.
- * The errnos are those of the built-in driver of Linux 7.3.
+ * Tests refusals other than those of a bad attr (see bad_attr.c): impossible
+ * members of a group, ioctls that counting events do not support, and missing
+ * privileges. The errnos are those of the built-in driver of Linux 7.3.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
-/* A structure that is longer than the kernel's must be zero beyond it. */
+/* If a structure is longer than the kernel's, the rest must be zero. */
 TEST(size_of_tomorrow)
 {
 	struct {
@@ -27,7 +27,7 @@ TEST(size_of_tomorrow)
 	EXPECT_EQ(sizeof(longer.attr), longer.attr.size);
 }
 
-/* Precise without sampling is nonsense; more precise than the CPU, too. */
+/* Precise events must sample, and cannot be more precise than the CPU. */
 TEST(precise_counting)
 {
 	struct perf_event_attr attr =
@@ -43,7 +43,7 @@ TEST(precise_counting)
 	}
 }
 
-/* Siblings that their leader cannot have. */
+/* Siblings that are invalid for their leader. */
 FIXTURE(bad_sibling)
 {
 	struct perf_event_attr attr;
@@ -105,7 +105,7 @@ TEST_F(bad_sibling, of_a_sibling)
 	EXPECT_EQ(EINVAL, errno);
 }
 
-/* A group must fit the counters: one event more than there are is refused. */
+/* A group must fit the counters: a group with one event too many is refused. */
 TEST_F(bad_sibling, one_too_many)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -146,7 +146,7 @@ static bool accepts_group(const __u64 *config, unsigned int nr)
 	return !status;
 }
 
-/* AMD's events with large increments take two counters each, of six. */
+/* AMD's events with large increments need two counters each, of six. */
 TEST(pairs_of_counters)
 {
 	const __u64 flops = 0x0003, other = 0x00c0;
@@ -174,8 +174,8 @@ TEST(pairs_of_counters)
 }
 
 /*
- * Family 15h: this group fits on six counters, in one way. The built-in driver
- * does not find it: it counts counters of choices that it has taken back.
+ * Family 15h: this group fits on six counters in exactly one way. The built-in
+ * driver does not find it, because it counts the counters of discarded choices.
  */
 TEST(overlapping_counters)
 {
@@ -231,7 +231,7 @@ TEST(ioctls)
 	EXPECT_EQ(ENOTTY, errno);
 }
 
-/* Refusals for users without privileges (perf_event_paranoid 1). */
+/* Refusals for unprivileged users (perf_event_paranoid 1). */
 TEST(unprivileged)
 {
 	const char *paranoid = "/proc/sys/kernel/perf_event_paranoid";
@@ -244,7 +244,7 @@ TEST(unprivileged)
 	ASSERT_TRUE(read_line(paranoid, before, sizeof(before)));
 	ASSERT_TRUE(write_line(paranoid, "1"));
 
-	/* Only the effective user, so that the sysctl can be restored. */
+	/* Change only the effective user, so that the sysctl can be restored. */
 	ASSERT_EQ(0, setresgid(-1, none, -1));
 	ASSERT_EQ(0, setresuid(-1, 65534, -1));
 	control = perf_open_self(&attr, -1);
@@ -256,7 +256,7 @@ TEST(unprivileged)
 	ASSERT_TRUE(write_line(paranoid, before));
 
 	EXPECT_LE(0, control);
-	/* AMD's CPUs do not have the bit, which is dropped. */
+	/* AMD's CPUs do not have the bit; the driver drops it. */
 	EXPECT_EQ(is_amd() ? 0 : EACCES, any);
 	EXPECT_EQ(EACCES, cpu);
 }

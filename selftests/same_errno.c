@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Both drivers refuse the same attributes with the same errno: a long list,
- * most of them wrong in one or two ways. The run on the built-in driver, which
- * comes first, keeps its answers, and rpmu's have to be the same. The PMU is
- * unaffected afterwards.
+ * Tests that both drivers refuse the same attributes with the same errno: a
+ * long list, most of them wrong in one or two ways. The run on the built-in
+ * driver, which is first, saves its results, and rpmu must return the same. The
+ * PMU is unaffected afterwards.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
@@ -16,11 +16,12 @@
 /*
  * A pseudo event with which KVM reserves the branch records for a guest. The
  * built-in driver has one virtual counter for it, so a second one does not fit.
- * For rpmu, it is that only with a branch stack, else an event of the CPU.
+ * For rpmu, it is this pseudo event only if it has a branch stack, otherwise an
+ * event of the CPU.
  */
 #define GUEST_LBR	0x1b00
 
-/* Slots and a metric, which they have to lead. */
+/* Slots and a metric; the slots must lead. */
 #define SLOTS		0x0400
 #define METRIC		0x8000
 
@@ -29,11 +30,11 @@
 #define IN_TX_CP	0x200000000ULL
 #define XMM		0x10000000000ULL
 
-/* An attr to which every possible fault can be added, if not alone. */
+/* An attr to which every possible fault can be added, at least individually. */
 static const struct {
 	__u32 type;
 	__u64 config;
-	bool pairs;		/* two faults at a time, too */
+	bool pairs;		/* pairs of faults, too */
 } base[] = {
 	{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, true },
 	{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false },
@@ -48,15 +49,15 @@ static const struct {
 	{ PERF_TYPE_HW_CACHE, 0x00000, false },
 	{ PERF_TYPE_HW_CACHE, 0x10002, true },	/* with an offcore response */
 	{ PERF_TYPE_HW_CACHE, 0x10106, false },
-	{ PERF_TYPE_HW_CACHE, 0x00200, true },	/* that nothing counts */
-	{ PERF_TYPE_HW_CACHE, 0x00101, false },	/* that makes no sense */
+	{ PERF_TYPE_HW_CACHE, 0x00200, true },	/* an event that counts nothing */
+	{ PERF_TYPE_HW_CACHE, 0x00101, false },	/* an invalid combination */
 	{ PERF_TYPE_HW_CACHE, 0x00007, false },
 	{ PERF_TYPE_HW_CACHE, 0x00300, false },
 	{ PERF_TYPE_HW_CACHE, 0x20000, false },
 	{ PERF_TYPE_HW_CACHE, 0xffffffff, false },
 	{ PERF_TYPE_RAW, 0x0000, false },
 	{ PERF_TYPE_RAW, 0x00c0, true },
-	{ PERF_TYPE_RAW, 0x01c0, false },	/* with periods of its own */
+	{ PERF_TYPE_RAW, 0x01c0, false },	/* with its own periods */
 	{ PERF_TYPE_RAW, 0x003c, false },
 	{ PERF_TYPE_RAW, 0x0300, false },	/* fixed counter 2 */
 	{ PERF_TYPE_RAW, SLOTS, false },	/* where there are any */
@@ -87,7 +88,10 @@ static const struct {
 	{ 4711, 0, false },
 };
 
-/* Faults, and values that may be faults together: added to an attr bit by bit. */
+/*
+ * Faults, and values that may be faults in combination: they are added to an
+ * attr bit by bit.
+ */
 static const struct perf_event_attr fault[] = {
 	{ .config1 = 1 },
 	{ .config1 = 1 << 12 },
@@ -95,7 +99,7 @@ static const struct perf_event_attr fault[] = {
 	{ .config1 = 1ULL << 63 },
 	{ .config1 = ~0ULL },
 	{ .config2 = ~0ULL },
-	/* rpmu has fields of its own in config3 and config4. */
+	/* rpmu has its own fields in config3 and config4. */
 	{ .precise_ip = 1 },
 	{ .precise_ip = 2 },
 	{ .precise_ip = 3 },
@@ -151,7 +155,7 @@ struct answers {
 	unsigned char error[MAX_ANSWERS];
 };
 
-/* The answers of this run, and those of the built-in driver. */
+/* The results of this run, and those of the built-in driver. */
 static struct answers now, built_in;
 
 static void compare(struct __test_metadata *_metadata,
@@ -165,15 +169,15 @@ static void compare(struct __test_metadata *_metadata,
 		return;
 	ASSERT_GT(built_in.nr, nr);
 	/*
-	 * A call stack, which a counting event that is read with samples never
-	 * takes: before Haswell the built-in driver has no room for one.
+	 * A call stack for a counting event, which never samples: before
+	 * Haswell, the built-in driver has no memory to save one.
 	 */
 	if (built_in.error[nr] == ENOMEM && !error &&
 	    attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK)
 		return;
 	/*
-	 * The built-in driver takes a metric with a bit of attr.config that no
-	 * event has for another event, which counts all slots.
+	 * If a metric has a bit of attr.config that no event has, the built-in
+	 * driver treats it as another event, which counts all slots.
 	 */
 	if (!built_in.error[nr] && error == EINVAL &&
 	    attr->type == PERF_TYPE_RAW && attr->config > METRIC &&
@@ -206,8 +210,8 @@ static struct perf_event_attr right(unsigned int b)
 
 /*
  * Two events that Intel's lists restrict to the same counter, but the built-in
- * driver's tables do not: it accepts groups of both, in which one of them
- * counts nothing.
+ * driver's tables do not. The built-in driver accepts groups of both, in which
+ * one of them counts nothing.
  */
 static bool share_a_counter(unsigned int a, unsigned int b)
 {
@@ -254,9 +258,9 @@ static void faults(struct __test_metadata *_metadata, unsigned int b, bool pairs
 }
 
 /*
- * Family 15h refuses an event of the load-store unit with two bits of the unit
- * mask. A built-in driver without CONFIG_PERF_EVENTS_AMD_BRS takes it, as it has
- * the constraints of family 19h in the place of those of 15h.
+ * On family 15h, an event of the load-store unit with two bits of the unit mask
+ * is refused. A built-in driver without CONFIG_PERF_EVENTS_AMD_BRS accepts it,
+ * because it uses the constraints of family 19h for 15h.
  */
 static bool lacks_constraints(void)
 {
@@ -272,7 +276,7 @@ static bool lacks_constraints(void)
 	return true;
 }
 
-/* Starts a list; returns why it is of no use, or NULL. */
+/* Starts a list; returns the reason why the list cannot be used, or NULL. */
 static const char *begin(const char *list)
 {
 	char path[64];
@@ -421,7 +425,7 @@ TEST(groups_of_two)
 	expect_untouched(_metadata);
 }
 
-/* Refusals for users without privileges (perf_event_paranoid 1, 2). */
+/* Refusals for unprivileged users (perf_event_paranoid 1, 2). */
 FIXTURE(unprivileged)
 {
 	char paranoid[16];
@@ -467,7 +471,7 @@ TEST_F(unprivileged, one_fault)
 	why = begin(list);
 	if (why)
 		SKIP(return, "%s", why);
-	/* Only the effective user, so that the sysctl can be restored. */
+	/* Change only the effective user, so that the sysctl can be restored. */
 	ASSERT_EQ(0, setresgid(-1, none, -1));
 	ASSERT_EQ(0, setresuid(-1, 65534, -1));
 	for (b = 0; b < ARRAY_SIZE(base); b++) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sampling: the number of samples and their addresses, without loss or double
- * counts; periods, frequencies, limits and signals.
- *
- * Tests with exact figures count instructions, whose number they know. On
- * hardware a sample may be behind the loop; the tests allow for one.
+ * Tests sampling: the number of samples and their addresses, without loss or
+ * double counts; periods, frequencies, limits and signals. Tests with exact
+ * figures use instructions, whose number is known. On hardware a sample may be
+ * after the loop; the tests allow for one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,14 +50,14 @@ struct sample {
 	__u64 value;
 };
 
-/* What there is in a buffer. */
+/* The records in a buffer. */
 struct seen {
 	unsigned int samples;
 	unsigned int hot;	/* in hot_loop() */
 	unsigned int user;	/* at user level, according to the record */
 	unsigned int throttled, unthrottled, lost, others;
 	__u64 periods;		/* the samples' sum */
-	__u64 last;		/* period */
+	__u64 last;		/* sum of the samples' periods */
 	__u64 value;		/* of the last sample */
 };
 
@@ -156,7 +155,7 @@ static int last_cpu(void)
 	return sysconf(_SC_NPROCESSORS_ONLN) - 1;
 }
 
-/* Lifts the limits on samples, and restores them in the end. */
+/* Lifts the limits on samples; the teardown restores them. */
 FIXTURE(sampling)
 {
 	struct sample_limits limits;
@@ -177,11 +176,11 @@ FIXTURE_TEARDOWN(sampling)
 #define OPEN(attr, pages) \
 	ASSERT_TRUE(map_ring(&self->ring, perf_open_self(attr, -1), pages))
 
-/* On this CPU alone: otherwise inherited events cannot have a buffer. */
+/* On this CPU only: otherwise inherited events cannot have a buffer. */
 #define OPEN_HERE(attr, pages) \
 	ASSERT_TRUE(map_ring(&self->ring, perf_open(attr, 0, last_cpu(), -1, 0), pages))
 
-/* One sample in each period, all of them in the loop. */
+/* One sample per period, all of them in the loop. */
 static void fixed_period(struct __test_metadata *_metadata,
 			 struct _test_data_sampling *self, __u64 config,
 			 __u64 period)
@@ -216,7 +215,7 @@ TEST_F(sampling, fixed_period_on_a_general_counter)
 	fixed_period(_metadata, self, RAW_BRANCHES, 5003);
 }
 
-/* The event continues in the middle of its period whenever it moves to another counter. */
+/* When the event moves to another counter, it continues in the middle of its period. */
 TEST_F(sampling, fixed_period_across_system_calls)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 1009);
@@ -232,8 +231,8 @@ TEST_F(sampling, fixed_period_across_system_calls)
 }
 
 /*
- * 100,000 overflows: the periods and the rest add up to the exact count, and
- * the kernel has logged no unknown NMI.
+ * 100,000 overflows: the periods and the remainder add up to the exact count,
+ * and the kernel has logged no unknown NMI.
  */
 TEST_F(sampling, hundred_thousand_overflows)
 {
@@ -258,7 +257,7 @@ TEST_F(sampling, hundred_thousand_overflows)
 	unmap_ring(&self->ring);
 }
 
-/* All counters that can count user mode alone overflow at the same time. */
+/* All counters that can count only user mode overflow at the same time. */
 TEST_F(sampling, all_counters_at_once)
 {
 	unsigned int i, n = 1;
@@ -272,7 +271,7 @@ TEST_F(sampling, all_counters_at_once)
 	if (!fixed_counters())
 		n--;
 	for (i = 0; i < n; i++) {
-		/* The last one is on the fixed counter, if there are any. */
+		/* The last event uses the fixed counter, if there is one. */
 		attr = sampling_user(i < n - 1 ? RAW_BRANCHES : RAW_INSTRUCTIONS,
 				     i < n - 1 ? 500 : 1000);
 		attr.disabled = i == 0;
@@ -293,15 +292,18 @@ TEST_F(sampling, all_counters_at_once)
 }
 
 /*
- * Kernel mode alone. A sample may be just behind the return from a system call,
- * if the overflow was just before it, but none is in the loop.
+ * Kernel mode only. A sample may be right after the return from a system call
+ * if the overflow was right before it, but no sample is in the loop.
  */
 TEST_F(sampling, kernel_only)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 20011);
 	struct seen seen;
 
-	/* Not shorter, as the instructions of the NMI handler count, too. */
+	/*
+	 * The period must not be shorter, because the instructions of the NMI
+	 * handler also count.
+	 */
 	attr.exclude_user = 1;
 	attr.exclude_kernel = 0;
 	OPEN(&attr, 256);
@@ -316,7 +318,7 @@ TEST_F(sampling, kernel_only)
 	unmap_ring(&self->ring);
 }
 
-/* The frequency is reached within half a second, and kept. */
+/* The frequency is reached within half a second, and maintained. */
 TEST_F(sampling, frequency)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 0);
@@ -345,7 +347,7 @@ TEST_F(sampling, frequency)
 	unmap_ring(&self->ring);
 }
 
-/* Of 100002 instructions one is a branch. */
+/* One of 100002 instructions is a branch. */
 static ALONE void straight_loop(unsigned long n)
 {
 	asm volatile("1:\n\t"
@@ -356,7 +358,7 @@ static ALONE void straight_loop(unsigned long n)
 }
 
 /*
- * A frequent event becomes rare. With its period there would be no more
+ * A frequent event becomes rare. With its old period there would be no more
  * samples, so the tick lowers the period and the rest of the current one.
  */
 TEST_F(sampling, frequency_of_what_becomes_rare)
@@ -385,7 +387,7 @@ TEST_F(sampling, frequency_of_what_becomes_rare)
 	rare = look(&self->ring);
 	TH_LOG("period %llu, then %lu branches, %u samples and period %llu", frequent.last, n,
 	       rare.samples, rare.last);
-	/* Otherwise a sample would come with the old period, too. */
+	/* Otherwise, the old period would also lead to a sample. */
 	ASSERT_LT(n, frequent.last);
 	EXPECT_LT(20, rare.samples);
 	EXPECT_GT(frequent.last / 50, rare.last);
@@ -394,7 +396,7 @@ TEST_F(sampling, frequency_of_what_becomes_rare)
 	unmap_ring(&self->ring);
 }
 
-/* A new period begins at once. */
+/* A new period takes effect at once. */
 TEST_F(sampling, period_changed)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 1ULL << 40);
@@ -422,11 +424,11 @@ TEST_F(sampling, periods_that_cannot_be)
 {
 	static const struct {
 		__u64 config, period;
-		bool from_haswell;	/* Haswell's alone; Nehalem's has 32, too */
+		bool from_haswell;	/* Only Haswell's; Nehalem's also has 32 */
 	} wrong[] = {
 		{ RAW_INSTRUCTIONS, 0, false },
 		{ RAW_INSTRUCTIONS, 1ULL << 63, false },
-		{ INTEL_RAW_BRANCHES, 1, false },	/* so short: BTS on Intel's, or nothing */
+		{ INTEL_RAW_BRANCHES, 1, false },	/* this short: BTS on Intel's CPUs, or no effect */
 		{ INTEL_RAW_BRANCHES, 31, true },
 		{ 0x01c0, 127, true },
 	};
@@ -472,7 +474,7 @@ static bool send_signals(int fd)
 	       !fcntl(fd, F_SETOWN, getpid()) && !fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK);
 }
 
-/* A limited number of samples, with a signal for each, then the event is off. */
+/* A limited number of samples, with a signal for each; then the event is disabled. */
 TEST_F(sampling, refresh)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 100003);
@@ -491,7 +493,7 @@ TEST_F(sampling, refresh)
 		EXPECT_EQ(3, seen.samples);
 		EXPECT_EQ(3 * round, __atomic_load_n(&signals, __ATOMIC_RELAXED));
 		EXPECT_EQ(round, __atomic_load_n(&hang_ups, __ATOMIC_RELAXED));
-		/* It has stopped at the end of the last period. */
+		/* The event has stopped at the end of the last period. */
 		EXPECT_LE(round * 3 * attr.sample_period, first);
 		EXPECT_GE(1000 * round, first - round * 3 * attr.sample_period);
 		hot_loop(LOOPS);
@@ -569,7 +571,7 @@ TEST_F(sampling, inherited)
 
 	attr.inherit = 1;
 	attr.disabled = 0;
-	/* Values of inherited events need the thread id. */
+	/* With inherited events, values need the thread id. */
 	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD;
 	OPEN_HERE(&attr, 64);
 	for (i = 0; i < 3; i++) {
@@ -592,7 +594,7 @@ TEST_F(sampling, inherited)
 	unmap_ring(&self->ring);
 }
 
-/* A leader's sample has the counts of its group at the same moment. */
+/* A leader's sample has the group's counts at the same moment. */
 TEST_F(sampling, group_leader)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 10007);
@@ -629,7 +631,7 @@ TEST_F(sampling, group_leader)
 	unmap_ring(&self->ring);
 }
 
-/* With frame pointers, without inlining and tail calls. */
+/* Compiled with frame pointers, without inlining and tail calls. */
 #define FRAME	__attribute__((__noipa__, \
 			       __optimize__("no-omit-frame-pointer")))
 
@@ -668,7 +670,10 @@ TEST_F(sampling, callchain_and_registers)
 			continue;
 		samples++;
 		regs = &sample->chain[sample->nr];
-		/* hot_loop() has no frame, so the next entry is its caller's caller. */
+		/*
+		 * hot_loop() has no frame, so the next entry is the caller of
+		 * its caller.
+		 */
 		good += sample->nr >= 3 && sample->chain[0] == PERF_CONTEXT_USER &&
 			sample->chain[1] == sample->ip &&
 			sample->chain[2] > (unsigned long)caller &&
@@ -682,7 +687,7 @@ TEST_F(sampling, callchain_and_registers)
 
 /*
  * Throttling: the event and its group stop until the next tick. The samples are
- * in the loop all the same, and both events count the same.
+ * still in the loop, and both events have the same count.
  */
 TEST_F(sampling, throttled)
 {
@@ -730,7 +735,7 @@ TEST_F(sampling, throttled)
 
 /*
  * The driver reports the duration of its interrupts, and the kernel lowers the
- * rate of samples.
+ * sample rate.
  */
 TEST_F(sampling, interrupts_that_take_long)
 {
@@ -750,7 +755,7 @@ TEST_F(sampling, interrupts_that_take_long)
 	unmap_ring(&self->ring);
 }
 
-/* Twice as many samples as fit into the buffer: the lost ones are counted. */
+/* Twice as many samples as fit into the buffer: lost samples are counted. */
 TEST_F(sampling, full_buffer)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 1009);
@@ -790,7 +795,7 @@ TEST_F(sampling, whole_cpu)
 	seen = look(&self->ring);
 	EXPECT_LT(0, seen.user);
 	EXPECT_GT(seen.samples, seen.user);
-	/* Less the loss of an event at its restart. */
+	/* Except for the loss of an event at its restart. */
 	EXPECT_GE(3, count / 100003 - seen.samples + 1) {
 		TH_LOG("%llu counted, %u samples", count, seen.samples);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The skid of a PMI: on the emulated PMU, at most the rest of the basic block.
- * Real hardware promises less.
+ * Tests the skid of a PMI: on the emulated PMU, at most the rest of the basic
+ * block. On hardware, the skid may be longer.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -61,7 +61,7 @@ FIXTURE_VARIANT_ADD(skid, fixed)
 /* The same event while the fixed counter is taken. */
 FIXTURE_VARIANT_ADD(skid, general)
 {
-	.config = RAW_INSTRUCTIONS | 1 << 24,	/* CMASK 1: one at most in a cycle */
+	.config = RAW_INSTRUCTIONS | 1 << 24,	/* CMASK 1: at most one per cycle */
 };
 
 FIXTURE_SETUP(skid)
@@ -117,7 +117,7 @@ TEST_F(skid, at_most_the_rest_of_the_block)
 #define SYSCALL_PERIOD	1500
 #define SYSCALL_PAGES	8
 
-/* The kernel goes back to late_end. */
+/* The kernel returns to late_end. */
 static void syscall_loop(unsigned long n)
 {
 	asm volatile(".globl late_end\n"
@@ -173,13 +173,16 @@ static bool sample_kernel(unsigned int period, struct late *late)
 }
 
 /*
- * For an overflow in the last block of the kernel, the PMI comes at the return
+ * If the overflow is in the last block of the kernel, the PMI is at the return
  * address in the program, not an instruction later. A single period might stay
- * in step with the loop and never meet that block.
+ * in step with the loop and never hit that block.
  */
 TEST(late_by_a_change_of_privilege)
 {
-	/* If the PMI itself takes longer, every overflow would be in it. */
+	/*
+	 * If the PMI itself takes longer than the period, every overflow is in
+	 * the PMI.
+	 */
 	unsigned int period = checks_itself() ? 20 * SYSCALL_PERIOD : SYSCALL_PERIOD;
 	struct sample_limits limits;
 	struct late late = { };

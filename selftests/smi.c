@@ -44,8 +44,8 @@ FIXTURE_TEARDOWN(smi)
 }
 
 /*
- * Returns the event's lowest count in ROUNDS times SMIS writes to the port, as
- * interrupts in between add to the count.
+ * Returns the event's lowest count in ROUNDS times SMIS writes to the port,
+ * because interrupts in between increase the count.
  */
 static __u64 least_count(int fd, unsigned short port)
 {
@@ -93,7 +93,7 @@ static void expect_handler(struct __test_metadata *_metadata, __u32 type, __u64 
 
 /*
  * Checks a fixed and a general-purpose counter. SMM is privileged, so an event
- * that counts user mode only never counts the handler.
+ * that counts only user mode never counts the handler.
  */
 static void expect_all(struct __test_metadata *_metadata, bool counted)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The machine suspends to RAM and resumes while events count: on the boot CPU,
- * which stays on line, on another CPU, and on a task.
+ * which stays online, on another CPU, and on a task.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -72,7 +72,10 @@ TEST(boot_cpu_counts_on)
 	branch_loop(LOOPS);
 	for (i = 0; i < gp; i++) {
 		after = read_value(fd[i]);
-		/* The built-in driver takes the content of the registers then for a count. */
+		/*
+		 * The built-in driver counts the registers' content after the
+		 * resume as events.
+		 */
 		if (on_rpmu()) {
 			EXPECT_LE(before[i] + 4 * LOOPS, after);
 			EXPECT_GT(before[i] + 100000 * LOOPS, after);
@@ -81,7 +84,7 @@ TEST(boot_cpu_counts_on)
 	}
 }
 
-/* Nor the events of the task that suspends the machine. */
+/* The events of the task that suspends the machine are not lost either. */
 TEST(sleeper_counts_on)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -107,7 +110,7 @@ TEST(sleeper_counts_on)
 	close(fd);
 }
 
-/* No counter reveals the count of an event since the resume to another task. */
+/* After the resume, no counter reveals an event's count to another task. */
 TEST(leaves_nothing_behind)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -129,7 +132,7 @@ TEST(leaves_nothing_behind)
 	close(fd[1]);
 	close(fd[0]);
 
-	/* Disabled, so that it has no counter of its own. */
+	/* Disabled, so that it has no counter. */
 	attr.disabled = 1;
 	mine = perf_open_self(&attr, -1);
 	ASSERT_LE(0, mine);
@@ -162,11 +165,14 @@ TEST(task_counts_on)
 	close(fd);
 }
 
-/* Branches from one sample to the next, and samples. */
+/* Branches between two samples, and the number of samples. */
 #define BRANCH_PERIOD	100003UL
 #define BRANCH_SAMPLES	20U
 
-/* Samples of the task that suspends the machine have branch stacks, by their event's filter. */
+/*
+ * Samples of the task that suspends the machine have branch stacks, according
+ * to their event's filter.
+ */
 TEST(branch_stacks_go_on)
 {
 	struct perf_event_mmap_page *page;
@@ -183,7 +189,7 @@ TEST(branch_stacks_go_on)
 	fd = open_indirect_calls(BRANCH_PERIOD, &page);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
-	/* Before, on from there, and enabled anew. */
+	/* Before the suspend, after it, and after the event is enabled again. */
 	for (pass = 0; pass < 3; pass++) {
 		if (pass == 1) {
 			ASSERT_TRUE(sleep_in_ram());
@@ -204,7 +210,10 @@ TEST(branch_stacks_go_on)
 	EXPECT_TRUE(put_back_sample_limits(&limits));
 }
 
-/* Precise samples of the task that suspends the machine go on, with their registers. */
+/*
+ * Precise samples of the task that suspends the machine continue, with their
+ * registers.
+ */
 TEST(precise_samples_go_on)
 {
 	const unsigned long n = passes(INSTRUCTIONS, SAMPLES, PERIOD);
@@ -223,20 +232,20 @@ TEST(precise_samples_go_on)
 		attr.sample_regs_intr |= XMM;
 	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
 	ASSERT_TRUE(enable(&ring));
-	/* Before, on from there, and enabled anew. */
+	/* Before the suspend, after it, and after the event is enabled again. */
 	for (pass = 0; pass < 3; pass++) {
 		unsigned int samples = 0, right = 0;
 
 		if (pass == 1) {
 			ASSERT_TRUE(sleep_in_ram());
-			/* Those of the sleep */
+			/* Samples during the suspend */
 			count_samples(&ring);
 		} else if (pass == 2) {
 			ASSERT_TRUE(disable(&ring));
 			ASSERT_TRUE(enable(&ring));
 		}
 		walk(n, buffer);
-		/* The records that still wait. */
+		/* Records that are still buffered. */
 		ASSERT_TRUE(disable(&ring));
 		while (next_sample(&ring, &sample)) {
 			int step = sampled_step(&sample, 1);
@@ -247,8 +256,9 @@ TEST(precise_samples_go_on)
 		ASSERT_TRUE(enable(&ring));
 		TH_LOG("pass %d: %u samples, %u right", pass, samples, right);
 		/*
-		 * The built-in driver does not write PEBS_DATA_CFG after the resume, and discards
-		 * the records, which lack the registers then.
+		 * The built-in driver does not write PEBS_DATA_CFG after the
+		 * resume, and discards the records because they lack the
+		 * registers.
 		 */
 		if (on_rpmu() || !pass || !is_adaptive())
 			EXPECT_LE(SAMPLES - 2, right);
@@ -262,8 +272,8 @@ TEST(precise_samples_go_on)
 #define MAX_METRICS	8
 
 /*
- * Slots, and the metrics that share PERF_METRICS with it. They count a CPU: the
- * events of a task are scheduled anew when it is.
+ * Slots, and the metrics that share PERF_METRICS with it. They count a CPU,
+ * because a task's events are scheduled anew after the resume.
  */
 TEST(topdown_counts_on)
 {
@@ -279,7 +289,7 @@ TEST(topdown_counts_on)
 	if (!can_sleep())
 		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
 	ASSERT_TRUE(run_on(0));
-	/* No other program is to run there meanwhile. */
+	/* Keep other programs off this CPU. */
 	ASSERT_TRUE(take_cpu(true));
 	attr.read_format = READ_GROUP;
 	for (i = 0; i <= nr; i++) {
@@ -300,15 +310,21 @@ TEST(topdown_counts_on)
 	EXPECT_TRUE(take_cpu(false));
 	slots = before.event[0].value;
 	EXPECT_LT(0, slots);
-	/* The built-in driver takes the content of the registers then for a count. */
+	/*
+	 * The built-in driver counts the registers' content after the resume as
+	 * events.
+	 */
 	if (on_rpmu()) {
 		EXPECT_EQ(after.enabled, after.running);
 		for (i = 0; i <= nr; i++) {
-			/* What the loop before has counted, and some for what goes to sleep. */
+			/*
+			 * The counts of the previous loop, plus some for
+			 * suspending tasks.
+			 */
 			new = after.event[i].value - before.event[i].value;
 			EXPECT_LE(before.event[i].value, new + slots / 100);
 			EXPECT_GE(before.event[i].value + slots / 20, new);
-			/* The four metrics of the first level make up the slots. */
+			/* The four metrics of the first level add up to the slots. */
 			if (i > 0 && i <= 4)
 				sum += after.event[i].value;
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Two tasks switch thousands of times on one CPU, each with an event on every
- * counter: each counts the same as alone.
+ * counter: each event counts the same as without the other task.
  */
 #define _GNU_SOURCE
 #include <stddef.h>
@@ -22,7 +22,7 @@ static const __u64 events[EVENTS] = {
 	INTEL_RAW_BRANCHES, INTEL_RAW_BRANCHES, INTEL_RAW_BRANCHES, INTEL_RAW_BRANCHES,
 };
 
-/* Without fixed counters there is no place for the last one. */
+/* Without fixed counters, no counter is left for the last event. */
 static int nr_events(void)
 {
 	return fixed_counters() ? EVENTS : EVENTS - 1;
@@ -113,7 +113,7 @@ TEST_F(switching, counts_stay_exact)
 	EXPECT_EQ(nr_events(), counts.nr);
 	EXPECT_EQ(counts.enabled, counts.running);
 	for (i = 0; i < nr_events(); i++) {
-		/* A few cycles at the ends. */
+		/* A few cycles at the start and the end. */
 		if (i == 1 || i == 2)
 			continue;
 		EXPECT_EQ(alone.value[i], counts.value[i]) {

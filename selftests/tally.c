@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A PMU of software on rust/perf without the rest of rpmu (tally/tally_pmu.rs), beside whichever
- * driver has the CPU's PMU: it counts what this program writes to a file. What becomes of
- * its events when its module goes.
+ * Tests a software PMU on rust/perf without the rest of rpmu
+ * (tally/tally_pmu.rs), beside either driver of the CPU's PMU. It counts the
+ * numbers that this program writes to a file. Also tests the events when the
+ * module is unloaded.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,7 +48,7 @@ FIXTURE_SETUP(tally)
 
 FIXTURE_TEARDOWN(tally)
 {
-	/* The last event may be going still. */
+	/* The last event may still be on its way out. */
 	for (int tries = 0; tries < 100 && !unload_module("tally"); tries++) {
 		if (errno == ENOENT)
 			return;
@@ -56,7 +57,7 @@ FIXTURE_TEARDOWN(tally)
 	EXPECT_NE(0, access("/sys/module/tally", F_OK));
 }
 
-/* The marks of this task while the event is enabled, and no others. */
+/* An event of this task counts the task's marks while it is enabled, and no others. */
 TEST_F(tally, counts_a_task)
 {
 	int fd = perf_open_self(&self->attr, -1);
@@ -81,7 +82,7 @@ TEST_F(tally, counts_a_task)
 	close(fd);
 }
 
-/* Those of a CPU, whoever makes them. */
+/* An event of a CPU counts its marks, no matter which task writes them. */
 TEST_F(tally, counts_a_cpu)
 {
 	bool two = sysconf(_SC_NPROCESSORS_ONLN) > 1;
@@ -100,7 +101,7 @@ TEST_F(tally, counts_a_cpu)
 	close(fd);
 }
 
-/* A group with an event of the kernel's own software. */
+/* A group with one of the kernel's software events. */
 TEST_F(tally, counts_in_a_group)
 {
 	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
@@ -134,7 +135,7 @@ TEST_F(tally, refuses_what_it_cannot)
 	EXPECT_EQ(EOPNOTSUPP, errno);
 }
 
-/* With the children of the command, to which perf's events are inherited. */
+/* Include the children of the command, which inherit perf's events. */
 TEST_F(tally, perf_stat)
 {
 	static const char command[] =
@@ -167,8 +168,9 @@ TEST_F(tally, rmmod_is_refused)
 }
 
 /*
- * If the module goes nevertheless, its users lose their events: a PMU without event_unmapped
- * (perf_pmu_unregister(), kernel/events/core.c). One event is on a CPU then, one is off.
+ * If the module is forcibly unloaded, its users lose their events: the PMU has
+ * no event_unmapped (perf_pmu_unregister(), kernel/events/core.c). At that
+ * time, one event is on a CPU, one is off.
  */
 TEST_F(tally, rmmod_by_force_revokes)
 {
@@ -194,7 +196,7 @@ TEST_F(tally, rmmod_by_force_revokes)
 	close(on);
 	close(off);
 
-	/* It comes back as if nothing had been. */
+	/* The module can be loaded again and works as before. */
 	ASSERT_TRUE(load_module(MODULE, ""));
 	self->attr = marks_event();
 	self->attr.disabled = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Topdown metrics: shares of the slots, which a group that slots lead reads from
- * PERF_METRICS. On the emulated PMU, the slots of an instruction and their shares
- * are declared (selftests/vpmu/README.md), so both are known for a known loop:
- * slots exactly, shares to 1/255, in which the register has them.
+ * Tests topdown metrics: shares of the slots, which a group led by slots reads
+ * from PERF_METRICS. On the emulated PMU, the slots of an instruction and their
+ * shares are declared (selftests/vpmu/README.md), so both are known for a known
+ * loop: slots exactly, shares to 1/255, the register's resolution.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static int nr_metrics(void)
 	}
 }
 
-/* Returns twice the slots of so many instructions. */
+/* Returns twice the slots of this many instructions. */
 static __u64 twice_slots(__u64 instructions)
 {
 	return instructions * (cpu_model() == MODEL_ICE_LAKE ? 15 : 18);
@@ -123,8 +123,8 @@ static bool read_group(struct group *group, struct group_count *count)
 }
 
 /*
- * Expects shares of the slots up to one 255th and @slack slots. In a sum of many
- * short intervals each has a rounding of its own.
+ * Expects shares of the slots to within 1/255 and @slack slots. A sum of many
+ * short intervals has a rounding error for each.
  */
 static void expect_shares(struct __test_metadata *_metadata, const struct group_count *count,
 			  const unsigned int *pass, __u64 slack)
@@ -188,7 +188,7 @@ TEST_F(topdown, shares)
 	expect_shares(_metadata, &self->count, load_pass, self->group.nr);
 }
 
-/* Slots alone count as they always did. */
+/* Slots without metrics count like any other event. */
 TEST_F(topdown, slots_alone)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, SLOTS);
@@ -205,7 +205,7 @@ TEST_F(topdown, slots_alone)
 	close(fd);
 }
 
-/* The shares of what has happened since are read, not those of the whole time. */
+/* A read reports the shares since the last read, not those of the whole time. */
 TEST_F(topdown, changing_shares)
 {
 	struct group_count first, second;
@@ -242,7 +242,7 @@ TEST_F(topdown, many_reads)
 				getppid();
 				continue;
 			}
-			/* Members read themselves alone. */
+			/* Members read only themselves. */
 			ASSERT_LT(0, read(self->group.fd[i % self->group.nr], &one, sizeof(one)));
 			if (i % self->group.nr)
 				continue;
@@ -252,7 +252,7 @@ TEST_F(topdown, many_reads)
 		}
 		ASSERT_TRUE(disable(&self->group));
 		ASSERT_TRUE(read_group(&self->group, &self->count));
-		/* Each read has cost a slot per metric at most. */
+		/* Each read costs at most one slot per metric. */
 		expect_shares(_metadata, &self->count, load_pass, 8000);
 		if (round == 0) {
 			alone = self->count;
@@ -268,8 +268,8 @@ TEST_F(topdown, many_reads)
 }
 
 /*
- * Lets another task begin, and waits until that lets this one go on. Each task needs two
- * bytes: one to begin, one to go on.
+ * Lets another task start, and waits until the other task lets this one
+ * continue. Each task needs two bytes: one to start, one to continue.
  */
 static bool let_begin(int in, int out)
 {
@@ -279,9 +279,9 @@ static bool let_begin(int in, int out)
 }
 
 /*
- * Takes turns with another task on the CPU, and counts the own loop. The other begins
- * after this one has counted: see nothing_of_others. A single copy of the code, so that
- * the same instructions count each time.
+ * Alternates with another task on the CPU, and counts this task's loop. The
+ * other task starts after this one has counted: see nothing_of_others. There is
+ * only one copy of the code, so that the same instructions count each time.
  */
 static __attribute__((noipa)) bool count_turns(struct group *group, struct group_count *count,
 					      void (*loop)(unsigned long), int in, int out)
@@ -315,7 +315,7 @@ TEST_F(topdown, two_tasks)
 	ASSERT_EQ(0, pipe(own));
 	ASSERT_EQ(0, pipe(other));
 	ASSERT_TRUE(count_turns(&self->group, &alone, plain_loop, own[0], own[1]));
-	/* That was for this task itself. */
+	/* The byte was for this task itself. */
 	ASSERT_EQ(1, read(own[0], &byte, 1));
 	close_group(&self->group);
 	pid = fork_helper();
@@ -329,10 +329,10 @@ TEST_F(topdown, two_tasks)
 	ASSERT_TRUE(count_turns(&self->group, &self->count, plain_loop, own[0], other[1]));
 	EXPECT_LE(TURNS / 2, read_value(switches));
 	close(switches);
-	/* Each turn is rounded, too. */
+	/* Each turn has a rounding error, too. */
 	expect_shares(_metadata, &self->count, plain_pass, 20 * TURNS);
 	EXPECT_EQ(self->count.enabled, self->count.running);
-	/* Ice Lake has half slots, and the counter has none. */
+	/* Ice Lake has half slots; the counter counts whole ones. */
 	EXPECT_GE(alone.event[0].value, self->count.event[0].value);
 	EXPECT_LE(alone.event[0].value, self->count.event[0].value + TURNS);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
@@ -340,7 +340,10 @@ TEST_F(topdown, two_tasks)
 	expect_shares(_metadata, others, load_pass, 20 * TURNS);
 }
 
-/* Waits until the other task has filled the pipe. Returns false if it cannot be asked. */
+/*
+ * Waits until the other task has filled the pipe. Returns false if the pipe
+ * cannot be queried.
+ */
 static bool wait_until_full(const int pipe[2])
 {
 	const int size = fcntl(pipe[1], F_GETPIPE_SZ);
@@ -355,11 +358,11 @@ static bool wait_until_full(const int pipe[2])
 }
 
 /*
- * A task that is switched out before it has counted has no slots of the one that comes
- * then. This one never leaves the kernel, whose slots do not count.
- *
- * The built-in driver clears the registers at an event's first start alone, and restores
- * them at a later one unless it has saved 0 slots (icl_set_topdown_event_period()).
+ * A task that is switched out before it has counted does not get the slots of
+ * the next task. This task never leaves the kernel, whose slots do not count.
+ * The built-in driver clears the registers only at an event's first start, and
+ * restores them at later ones unless it has saved 0 slots
+ * (icl_set_topdown_event_period()).
  */
 TEST_F(topdown, nothing_of_others)
 {
@@ -394,7 +397,7 @@ TEST_F(topdown, nothing_of_others)
 	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 }
 
-/* Two groups take turns, as there is one register. */
+/* Two groups rotate, because there is one register. */
 TEST_F(topdown, two_groups)
 {
 	struct group other = {};
@@ -413,7 +416,7 @@ TEST_F(topdown, two_groups)
 	expect_shares(_metadata, &count, load_pass, 200000);
 	EXPECT_LE(self->count.enabled, 4 * self->count.running);
 	EXPECT_LE(count.enabled, 4 * count.running);
-	/* Never both at once. */
+	/* Both groups never count at the same time. */
 	EXPECT_LE(self->count.running + count.running, self->count.enabled + 20000000);
 	close_group(&other);
 }
@@ -481,7 +484,7 @@ static struct perf_event_mmap_page *map_page(int fd)
 	return mmap(NULL, getpagesize(), PROT_READ, MAP_SHARED, fd, 0);
 }
 
-/* The pages have the numbers for RDPMC, and the slots continue from the page's offset. */
+/* The pages have the indexes for RDPMC, and the slots continue from the page's offset. */
 TEST_F(topdown, rdpmc)
 {
 	struct perf_event_mmap_page *page[2];
@@ -514,7 +517,10 @@ TEST_F(topdown, rdpmc)
 		EXPECT_LE(slots, self->count.event[0].value);
 		if (is_tcg())
 			EXPECT_GE(slots + 20000, self->count.event[0].value);
-		/* The built-in driver does not update the page when it sets the register to 0. */
+		/*
+		 * The built-in driver does not update the page when it sets the
+		 * register to 0.
+		 */
 		if (!on_rpmu())
 			break;
 	}
@@ -566,7 +572,7 @@ TEST_F(topdown, read_by_samples)
 	close(fd);
 }
 
-/* Returns whether a file of rpmu's in debugfs tells this. */
+/* Returns whether a file of rpmu's in debugfs contains this text. */
 static bool is_told(const char *name, const char *text)
 {
 	static char all[1 << 16];
@@ -576,7 +582,7 @@ static bool is_told(const char *name, const char *text)
 	return read_file(path, all, sizeof(all)) && strstr(all, text);
 }
 
-/* rpmu tells why a metric is refused, and why a group waits. */
+/* rpmu reports why a metric is refused, and why a group waits. */
 TEST_F(topdown, explained)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RETIRING);
@@ -597,7 +603,7 @@ TEST_F(topdown, explained)
 	close_group(&other);
 }
 
-/* A metric that has lost its slots never counts again. */
+/* A metric that has lost its slots event never counts again. */
 TEST_F(topdown, a_metric_does_not_survive_its_slots)
 {
 	__u64 value[4];
@@ -607,13 +613,13 @@ TEST_F(topdown, a_metric_does_not_survive_its_slots)
 	load_loop(PASSES);
 	close(self->group.fd[0]);
 	self->group.fd[0] = -1;
-	/* An event in the error state reads as nothing. */
+	/* read() of an event in the error state returns 0 bytes. */
 	EXPECT_EQ(0, read(self->group.fd[1], value, sizeof(value)));
 	EXPECT_EQ(0, ioctl(self->group.fd[1], PERF_EVENT_IOC_ENABLE, 0));
 	EXPECT_EQ(0, read(self->group.fd[1], value, sizeof(value)));
 }
 
-/* Opens an event behind a leader, both as told, and returns the errno. */
+/* Opens the described event behind the described leader, and returns the errno. */
 static int opened(__u64 leader, __u64 leader_period, __u64 config, __u64 period, __u64 config1)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, leader);
@@ -650,7 +656,7 @@ TEST_F(topdown, who_may_lead)
 		{ SLOTS, 0, RETIRING, 0, 1, EINVAL },
 		{ SLOTS, 0, RETIRING | 1 << 18, 0, 0, EINVAL },
 		{ 0, 0, SLOTS, 1000003, 0, 0 },
-		/* There is one counter for them. */
+		/* Only one counter can count both. */
 		{ SLOTS, 0, SLOTS, 0, 0, EINVAL },
 		{ SLOTS, 0, 0x00c0, 1000003, 0, 0 },
 		/* The same unit mask, another event. */
@@ -665,9 +671,9 @@ TEST_F(topdown, who_may_lead)
 						 cases[i].config1)) {
 			TH_LOG("case %u", i);
 		}
-	/* The metric of a CPU that has one more needs no leader here. */
+	/* A metric that only a later CPU has needs no leader here. */
 	EXPECT_EQ(nr_metrics() == 4 ? 0 : EINVAL, opened(0, 0, RETIRING + 0x400, 0, 0));
-	/* Each metric once. */
+	/* Each metric at most once. */
 	ASSERT_TRUE(open_group(&self->group, NULL));
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RETIRING);
 

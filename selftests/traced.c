@@ -11,7 +11,7 @@
 #include "perf_util.h"
 
 #define TRACEFS		"/sys/kernel/tracing"
-/* An instance of its own does not disturb other traces. */
+/* Use a separate trace instance, which does not disturb other traces. */
 #define INSTANCE	TRACEFS "/instances/rpmu_traced"
 #define ANY_NUMBER	16
 #define FIRST_FIXED	32
@@ -100,8 +100,8 @@ FIXTURE_TEARDOWN(traced)
 }
 
 /*
- * The format files, from which perf, bpftrace and others learn the fields. A hole
- * between two fields would show bytes of other records.
+ * The format files, from which perf, bpftrace and others learn the fields. A
+ * gap between two fields would reveal bytes of other records.
  */
 TEST_F(traced, formats)
 {
@@ -347,7 +347,10 @@ TEST_F(traced, rotate)
 		branch_loop(3000000);
 	turns = lines_with(" rotate: ");
 	EXPECT_LE(5, turns);
-	/* The first rotations are in list order, until some events have not fitted. */
+	/*
+	 * The first rotations are in list order, until the first events have
+	 * failed to fit.
+	 */
 	snprintf(expected, sizeof(expected), "counting=%u wait=2", gp);
 	line = traced_line(" rotate: ", expected);
 	EXPECT_NE(NULL, line) TH_LOG("%s", traced());
@@ -392,7 +395,7 @@ TEST_F(traced, leads_a_group)
 	}
 	ASSERT_LT(0, read(leader, &group, sizeof(group)));
 	EXPECT_EQ(2, group.nr);
-	/* It may have fired before the limit was set. */
+	/* The tracepoint may have fired before the limit was set. */
 	EXPECT_LE(50, group.event[0].value);
 	EXPECT_GE(60, group.event[0].value);
 	counted_loop(other, 0, 1000000);

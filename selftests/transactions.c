@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counter 3 on CPUs where TSX uses it too (TSX_FORCE_ABORT): events may use it
- * while transactions are forced to abort, which allow_tsx_force_abort in sysfs
- * permits. An emulated PMU with the defect corrupts the counter all the time
- * unless transactions abort.
+ * Tests counter 3 on CPUs where TSX also uses it (TSX_FORCE_ABORT): events may
+ * use it while transactions are forced to abort, which allow_tsx_force_abort in
+ * sysfs permits. An emulated PMU with this defect corrupts the counter all the
+ * time unless transactions abort.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -94,8 +94,8 @@ TEST_F(transactions, values)
 }
 
 /*
- * 0 takes the fourth event's counter away, 1 gives it back; with the built-in
- * driver the latter happens at the next rotation.
+ * 0 takes away the fourth event's counter, 1 gives it back; with the built-in
+ * driver, at the next rotation.
  */
 TEST_F(transactions, at_once)
 {
@@ -120,8 +120,8 @@ TEST_F(transactions, at_once)
 }
 
 /*
- * A pinned event that has lost its counter to TSX gets it back, too. Meanwhile
- * it is in the error state, in which it cannot be read.
+ * A pinned event that has lost its counter to TSX also gets it back. Meanwhile
+ * it is in the error state, and cannot be read.
  */
 TEST_F(transactions, pinned)
 {
@@ -167,7 +167,7 @@ TEST_F(transactions, group)
 
 /*
  * While the permission changes all the time, events that never wait count every
- * branch, and no event counts more than that.
+ * branch, and no event counts more than all branches.
  */
 TEST_F(transactions, counts_are_right)
 {
@@ -184,7 +184,7 @@ TEST_F(transactions, counts_are_right)
 			usleep(3000);
 		}
 	}
-	/* Until it has left this CPU and changed the permission. */
+	/* Wait until it has left this CPU and changed the permission. */
 	usleep(20000);
 	attr.disabled = 0;
 	for (i = 0; i < COUNTERS; i++) {
@@ -195,7 +195,7 @@ TEST_F(transactions, counts_are_right)
 	for (i = 0; i < COUNTERS; i++) {
 		ASSERT_TRUE(read_one(fd[i], &count));
 		TH_LOG("%.1f %%, %llu of %llu", percent_running(&count), count.value, all);
-		/* Opening and reading them takes some branches, too. */
+		/* Opening and reading the events takes some branches, too. */
 		EXPECT_GE(all + 100000, count.value);
 		if (count.running < count.enabled)
 			continue;

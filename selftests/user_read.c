@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * User-space reads with RDPMC: a task gets the same counts as from read(), only
- * while it has an event mapped, and never another task's counts. Where RDPMC would
- * give a wrong count, the page has no index.
+ * Tests user-space reads with RDPMC: a task gets the same counts as from
+ * read(), only while it has an event mapped, and never another task's counts.
+ * If RDPMC would give a wrong count, the page has no index.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,7 +48,7 @@ static inline __u64 read_mapped(const struct perf_event_mmap_page *page)
 	return read_page(page, &index);
 }
 
-/* Reads as libperf does: with RDPMC if the page has an index, else with read(). */
+/* Reads like libperf: with RDPMC if the page has an index, otherwise with read(). */
 static __u64 read_by_page(const struct perf_event_mmap_page *page, int fd)
 {
 	__u32 index;
@@ -81,7 +81,7 @@ static int open_user(__u64 config)
 	return perf_open_self(&attr, -1);
 }
 
-/* Branches, which have no fixed counter: the I-th event on a general-purpose one. */
+/* Branches, which have no fixed counter: the I-th event on a general-purpose counter. */
 static int open_branches(unsigned int i)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -125,7 +125,7 @@ TEST_F(user_read, page)
 	EXPECT_EQ(read_value(fd), page->offset);
 }
 
-/* Between two reads it counts the loop and a constant. */
+/* Between two reads, the count is the loop plus a constant. */
 TEST_F(user_read, exact)
 {
 	struct perf_event_mmap_page *page;
@@ -145,7 +145,7 @@ TEST_F(user_read, exact)
 		start = read_mapped(page);
 		loop(1 + 2 * LOOPS);
 		two = read_mapped(page) - start;
-		/* A scheduler tick may make it read twice. */
+		/* A scheduler tick may cause a second read. */
 		if (one - none == 2 * LOOPS && two - none == 4 * LOOPS)
 			break;
 	}
@@ -153,7 +153,10 @@ TEST_F(user_read, exact)
 	EXPECT_EQ(4 * LOOPS, two - none);
 }
 
-/* Between two such reads, read() gives a count between theirs. */
+/*
+ * The count of a read() is between the counts of the user-space reads before
+ * and after it.
+ */
 TEST_F(user_read, same_as_read)
 {
 	struct perf_event_mmap_page *page;
@@ -177,7 +180,7 @@ TEST_F(user_read, same_as_read)
 			EXPECT_EQ(read_value(fd), read_mapped(page));
 			ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
 		}
-		/* The built-in driver forgets the sign of what it has read. */
+		/* The built-in driver discards the sign of the value that it has read. */
 		if (round % 10 == 5 && on_rpmu()) {
 			ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_RESET, 0));
 			last = 0;
@@ -206,7 +209,7 @@ TEST_F(user_read, mapped_after_read)
 
 TEST_F(user_read, every_counter)
 {
-	/* A fourth one, which counts slots, has its tests in topdown.c. */
+	/* topdown.c tests the fourth fixed counter, which counts slots. */
 	static const __u64 fixed[] = { RAW_INSTRUCTIONS, 0x3c, 0x300 };
 	unsigned int gp = gp_counters(), nr = gp + fixed_counters(), i, j;
 	struct perf_event_mmap_page *page[16];
@@ -266,7 +269,7 @@ TEST_F(user_read, never)
 	ASSERT_TRUE(write_line(RDPMC, "1"));
 	EXPECT_NE(FAULT, try_rdpmc(0));
 	unmap_page(page);
-	/* The other one is no reason. */
+	/* The other event does not matter. */
 	EXPECT_EQ(FAULT, try_rdpmc(0));
 }
 
@@ -279,7 +282,7 @@ TEST_F(user_read, always)
 	EXPECT_EQ(FAULT, try_rdpmc(0));
 }
 
-/* A thread that runs all the time may use RDPMC as soon as another one has mapped an event. */
+/* A running thread may use RDPMC as soon as another thread has mapped an event. */
 static int thread_step;
 static __u64 thread_got;
 
@@ -351,9 +354,10 @@ struct other {
 };
 
 /*
- * Another task on this CPU that counts, on request, on every fixed counter and
- * a number of others, a known number on one of them. It exits with 0 if that
- * count was exact. Without fixed counters it counts that on one of the others.
+ * Another task on this CPU counts, on request, on every fixed counter and a
+ * number of others; the count of one counter is known. It exits with 0 if that
+ * count was exact. The known count is on a fixed counter if there is one,
+ * otherwise on one of the others.
  */
 static void other_task(int to, int from, unsigned int gp, int rounds)
 {
@@ -367,7 +371,7 @@ static void other_task(int to, int from, unsigned int gp, int rounds)
 	if (!fixed_counters())
 		gp--;
 	for (i = 0; i < gp; i++) {
-		/* One counter is left to an event of the CPU. */
+		/* Leave one counter to an event of the CPU. */
 		branches[i] = open_branches(i + 1);
 		if (branches[i] < 0)
 			_exit(2);
@@ -392,7 +396,7 @@ static void other_task(int to, int from, unsigned int gp, int rounds)
 		loop(LOOPS);
 		if (ioctl(fd, PERF_EVENT_IOC_DISABLE, 0))
 			_exit(7);
-		/* The same every time, and across its sleep. */
+		/* The count is the same every time, and across its sleep. */
 		count = read_value(fd);
 		if (!first)
 			first = count;
@@ -400,7 +404,7 @@ static void other_task(int to, int from, unsigned int gp, int rounds)
 			_exit(8);
 		if (ioctl(fd, PERF_EVENT_IOC_RESET, 0))
 			_exit(10);
-		/* Nor does it lose or gain on a counter that is cleared meanwhile. */
+		/* A counter that is cleared meanwhile does not change the count. */
 		for (i = 0; i < gp; i++) {
 			count = read_value(branches[i]) - last[i];
 			if (count < 2 * LOOPS || count > 10 * LOOPS)
@@ -422,7 +426,7 @@ static bool start_other(struct other *other, unsigned int gp, int rounds)
 	other->pid = fork_helper();
 	if (other->pid == 0)
 		other_task(to[0], from[1], gp, rounds);
-	/* So that this task notices the end of the other. */
+	/* So that this task notices when the other one ends. */
 	close(to[0]);
 	close(from[1]);
 	other->to = to[1];
@@ -452,7 +456,10 @@ static int status_of_other(const struct other *other)
 	return status_of(other->pid);
 }
 
-/* Returns how many counters are not 0, except for the one that is read by its index. */
+/*
+ * Returns the number of counters that are not 0, except for the one that is
+ * read by its index.
+ */
 static int others_counters(__u32 index)
 {
 	unsigned int gp = gp_counters(), fixed = fixed_counters(), i;
@@ -467,7 +474,7 @@ static int others_counters(__u32 index)
 
 /*
  * Counters that another task has just left cannot be read, and counters in use
- * count on: those of the other task, of this one, and of the CPU.
+ * continue to count: those of the other task, of this one, and of the CPU.
  */
 TEST_F(user_read, others_are_wiped)
 {
@@ -499,7 +506,7 @@ TEST_F(user_read, others_are_wiped)
 	EXPECT_EQ(0, status_of_other(&other));
 	EXPECT_EQ(ROUNDS, round);
 
-	/* An event of the CPU stays on its counter while tasks come and go. */
+	/* An event of the CPU stays on its counter while tasks are switched. */
 	cpu_attr.disabled = 0;
 	cpu_fd = perf_open(&cpu_attr, -1, cpu, -1, 0);
 	ASSERT_LE(0, cpu_fd);
@@ -517,7 +524,7 @@ TEST_F(user_read, others_are_wiped)
 	}
 }
 
-/* Events whose counts RDPMC cannot give to all that read the page. */
+/* Events whose counts RDPMC cannot give to all readers of the page. */
 FIXTURE(page_index)
 {
 	int cpu;
@@ -570,7 +577,7 @@ static pid_t start_busy(int cpu)
 	return pid;
 }
 
-/* What a library reads lies between what read() tells before and afterwards. */
+/* The value that a library reads is between the values of read() before and after it. */
 static void expect_right(struct __test_metadata *_metadata, int fd,
 			 const struct perf_event_mmap_page *page)
 {
@@ -590,7 +597,10 @@ static void expect_right(struct __test_metadata *_metadata, int fd,
 	}
 }
 
-/* An event of a task that runs on another CPU: the reader's CPU has other counts. */
+/*
+ * An event of a task that runs on another CPU: the counters of the reader's CPU
+ * have other counts.
+ */
 TEST_F(page_index, other_task)
 {
 	struct perf_event_mmap_page *page;
@@ -630,7 +640,7 @@ TEST_F(page_index, cpu)
 	}
 }
 
-/* Where the administrator lets all tasks read all counters, a CPU's event has its index. */
+/* If the administrator lets all tasks read all counters, a CPU's event has its index. */
 TEST_F(page_index, cpu_if_always)
 {
 	struct perf_event_mmap_page *page;
@@ -645,7 +655,7 @@ TEST_F(page_index, cpu_if_always)
 	expect_right(_metadata, fd, page);
 	if (self->cpu == 0)
 		return;
-	/* Of another task there is no right index on any CPU. */
+	/* For another task's event, no index is right on any CPU. */
 	self->pid = start_busy(0);
 	ASSERT_LT(0, self->pid);
 	fd = open_of(self->pid, -1, false);
@@ -657,7 +667,10 @@ TEST_F(page_index, cpu_if_always)
 	expect_right(_metadata, fd, page);
 }
 
-/* An own event on one CPU has an index; with those of children to come it has none. */
+/*
+ * A task's own event on one CPU has an index; if it is inherited by children,
+ * it has none.
+ */
 TEST_F(page_index, inherited)
 {
 	struct perf_event_mmap_page *page;
@@ -680,7 +693,10 @@ TEST_F(page_index, inherited)
 	expect_right(_metadata, fd, page);
 }
 
-/* A child has no mapping. If it makes one, its parent's page has no index as long. */
+/*
+ * A child has no mapping. While the child has created one, its parent's page
+ * has no index.
+ */
 TEST_F(page_index, fork)
 {
 	struct perf_event_mmap_page *page;
@@ -716,7 +732,10 @@ TEST_F(page_index, fork)
 	expect_right(_metadata, fd, page);
 }
 
-/* One thread maps the event of another, which reads it: as frameworks with workers do. */
+/*
+ * One thread maps an event of another thread, which reads it, like frameworks
+ * with workers.
+ */
 struct worker {
 	pid_t tid;
 	int fd;
@@ -762,16 +781,19 @@ TEST_F(page_index, threads)
 	EXPECT_GT(2 * LOOPS + 10000, worker.counted);
 }
 
-/* What the child below has mapped in the memory that it shares. */
+/* The mapping of the child below, in the shared memory. */
 static struct perf_event_mmap_page *shared_page;
 
-/* Starts a child that maps its own event in this memory and executes another program on CPU 0. */
+/*
+ * Starts a child that maps its own event in this memory and executes another
+ * program on CPU 0.
+ */
 static pid_t start_program(void)
 {
 	pid_t pid = vfork();
 
 	if (pid == 0) {
-		/* The program inherits the file, which keeps the event open. */
+		/* The program inherits the descriptor, which keeps the event open. */
 		int fd = open_of(0, -1, false);
 
 		shared_page = fd < 0 ? MAP_FAILED : map_page(fd);
@@ -806,12 +828,12 @@ TEST_F(page_index, exec)
 	waitpid(busy, NULL, 0);
 }
 
-/* INST_RETIRED.PREC_DIST, which one general-purpose counter alone counts. */
+/* INST_RETIRED.PREC_DIST, which only one general-purpose counter counts. */
 #define PREC_DIST	0x01c0
 
 /*
- * A stopped event has no index, wherever it goes: another event has the counter on which it
- * was. The kernel stops it, as it samples too often, until the next tick.
+ * A stopped event has no index, even after another event has taken its counter.
+ * The kernel stops it until the next tick, because it samples too often.
  */
 TEST_F(page_index, throttled)
 {
@@ -827,7 +849,7 @@ TEST_F(page_index, throttled)
 		SKIP(return, "no event that counts on one counter alone");
 	ASSERT_TRUE(read_line(SAMPLE_RATE, rate, sizeof(rate)));
 	ASSERT_TRUE(write_line(SAMPLE_RATE, "500"));
-	/* Pinned, they stay as others come: the first counter is this one's. */
+	/* Pinned events stay when others are added: this one keeps the first counter. */
 	attr.pinned = 1;
 	attr.disabled = 0;
 	EXPECT_LE(0, perf_open_self(&attr, -1));
@@ -838,7 +860,7 @@ TEST_F(page_index, throttled)
 		page = map_buffer(fd, 1);
 		EXPECT_NE(MAP_FAILED, page);
 		before = page->index;
-		/* Until it counts no more. */
+		/* Wait until it does not count any more. */
 		for (i = 0; i < 1000; i++) {
 			count = read_value(fd);
 			loop(1000);
@@ -849,7 +871,7 @@ TEST_F(page_index, throttled)
 		EXPECT_LE(0, other);
 		loop(1000);
 		read_page(page, &index);
-		/* Unless the tick has come. */
+		/* Unless there has been a tick. */
 		if (count == read_value(fd)) {
 			stopped++;
 			EXPECT_EQ(0, index) {

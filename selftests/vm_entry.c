@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What counts in virtual machines and what outside of them, and what BPF's branch
- * snapshots leave behind. vm_entry.ko plays the part of KVM and of BPF. It asks the
- * built-in driver's code, which is still there beside rpmu; both drivers have to
- * give the same answers.
+ * Tests the events that count in virtual machines and outside of them, and the
+ * side effects of BPF's branch snapshots. vm_entry.ko imitates KVM and BPF. It
+ * calls the built-in driver's code, which remains in use beside rpmu; both
+ * drivers must give the same results.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,12 +19,15 @@
 #define MODULE		"./vm_entry.ko"
 #define DEVICE		"/dev/vm_entry"
 #define LOOPS		100000UL
-/* What vm_entry.ko's guest executes, with its last write of GLOBAL_CTRL. */
+/*
+ * The instructions that vm_entry.ko's guest executes, including its last write
+ * of GLOBAL_CTRL.
+ */
 #define GUEST(loops)	(2 * (__u64)(loops) + 3)
 #define FIRST_FIXED	32
 #define VLBR_EVENT	0x1b00	/* INTEL_FIXED_VLBR_EVENT */
 
-/* Where an event counts. */
+/* The places where an event counts. */
 enum {
 	NOWHERE = 0,
 	IN_HOST = 1,
@@ -69,7 +72,7 @@ FIXTURE_TEARDOWN(vm_entry)
 	EXPECT_TRUE(unload_module("vm_entry"));
 }
 
-/* Enters a guest of so many passes. Returns false if that fails. */
+/* Enters a guest that makes this many passes. Returns false if that fails. */
 static bool enter(int fd, unsigned long loops, bool defer, bool *switched)
 {
 	struct vm_entry_run run = { .loops = loops, .defer = defer };
@@ -81,7 +84,10 @@ static bool enter(int fd, unsigned long loops, bool defer, bool *switched)
 	return true;
 }
 
-/* A group of instructions that count in all places, the first of them in WHERE. */
+/*
+ * A group of instruction events that count in all places, except for the first
+ * one, which counts in WHERE.
+ */
 static bool open_group(int *group, unsigned int where)
 {
 	unsigned int i;
@@ -112,8 +118,8 @@ static bool get_state(int fd, struct vm_entry_state *state, const int *fds, unsi
 }
 
 /*
- * Returns whether exactly the counters of the events that count, each of which
- * counts in where[i % 4], would count in the host, and in a guest.
+ * Returns whether exactly the counters of the right events would count in the
+ * host, and in a guest. Event i counts in where[i % 4].
  */
 static bool right(const struct vm_entry_state *state, const unsigned int *where)
 {
@@ -139,7 +145,7 @@ static bool right(const struct vm_entry_state *state, const unsigned int *where)
 /* Each event in turn has the fixed counter. */
 TEST_F(vm_entry, counts_where_it_should)
 {
-	/* More than the kernel executes for it, also one that checks itself. */
+	/* More than the kernel executes for the guest, even with KASAN and the like. */
 	const unsigned long loops = 50 * LOOPS;
 	struct vm_entry_state *state = &self->state;
 	unsigned int first, i, entries;
@@ -181,7 +187,10 @@ TEST_F(vm_entry, counts_where_it_should)
 	}
 }
 
-/* KVM switches nothing for an event that counts everywhere, and for none. */
+/*
+ * KVM switches nothing for events that count everywhere, and for events that
+ * count nowhere.
+ */
 TEST_F(vm_entry, does_not_switch_without_need)
 {
 	struct perf_event_attr attr = counting_in(EVERYWHERE, RAW_INSTRUCTIONS);
@@ -200,7 +209,10 @@ TEST_F(vm_entry, does_not_switch_without_need)
 	EXPECT_FALSE(switched);
 }
 
-/* More events than counters: they take turns, and what has left a counter leaves no trace. */
+/*
+ * More events than counters rotate, and an event that has left a counter leaves
+ * no trace.
+ */
 TEST_F(vm_entry, rotating)
 {
 	static const unsigned int where[4] = { NOWHERE, IN_HOST, IN_GUEST, EVERYWHERE };
@@ -229,7 +241,7 @@ TEST_F(vm_entry, rotating)
 	close_all(fds, VM_ENTRY_EVENTS);
 }
 
-/* A throttled event counts nowhere. */
+/* A throttled event does not count anywhere. */
 TEST_F(vm_entry, throttled)
 {
 	static const unsigned int where[4] = { EVERYWHERE };
@@ -256,8 +268,8 @@ TEST_F(vm_entry, throttled)
 }
 
 /*
- * Three instructions, on a fixed and on general-purpose counters, and branches: the
- * snapshot does not let the counters of stopped events run.
+ * Instructions on a fixed and on general-purpose counters, and branches: a
+ * snapshot does not start the counters of stopped events.
  */
 TEST_F(vm_entry, snapshot_while_stopped)
 {
@@ -274,7 +286,7 @@ TEST_F(vm_entry, snapshot_while_stopped)
 	}
 	for (round = 1; round <= 3; round++) {
 		counted_loop(self->group[0], 0, LOOPS);
-		/* User mode counts, too, if it can. */
+		/* User mode counts too, if possible. */
 		ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_SNAPSHOT, LOOPS));
 		branch_loop(LOOPS);
 		expected = round * LOOP_INSTRUCTIONS(LOOPS);
@@ -298,7 +310,7 @@ TEST_F(vm_entry, loops_have_passes)
 	EXPECT_EQ(EINVAL, errno);
 }
 
-/* Closed events leave nothing that a snapshot lets run. */
+/* Closed events leave no state with which a snapshot starts a counter. */
 TEST_F(vm_entry, snapshot_after_all)
 {
 	static const unsigned int where[4];
@@ -311,7 +323,7 @@ TEST_F(vm_entry, snapshot_after_all)
 	EXPECT_TRUE(right(&self->state, where));
 }
 
-/* Instructions in the kernel count on behind a snapshot. */
+/* Instructions in the kernel continue to count after a snapshot. */
 TEST_F(vm_entry, snapshot_while_counting)
 {
 	unsigned int i;
@@ -332,10 +344,10 @@ TEST_F(vm_entry, snapshot_while_counting)
 }
 
 /*
- * A snapshot at each write of a register, in the driver's critical sections: what
- * user mode executes is counted exactly. rpmu lets no counter run before all are
- * programmed, so it also counts the kernel's part alike on all counters; the
- * built-in driver does not.
+ * A snapshot at each write of a register, in the driver's critical sections:
+ * user-mode instructions are counted exactly. rpmu starts no counter before all
+ * are programmed, so all counters also count the same number in the kernel;
+ * with the built-in driver, they do not.
  */
 TEST_F(vm_entry, snapshot_at_each_register_write)
 {
@@ -384,7 +396,7 @@ static int open_as_kvm(int fd, __u64 config, __u64 period, unsigned int flags)
 	return ioctl(fd, VM_ENTRY_OPEN, &open);
 }
 
-/* A snapshot in the overflow handler, which is an NMI, lets no counter run there. */
+/* A snapshot in the overflow handler, which is an NMI, does not start a counter there. */
 TEST_F(vm_entry, snapshot_in_pmi)
 {
 	struct vm_entry_event event = {};
@@ -397,7 +409,7 @@ TEST_F(vm_entry, snapshot_in_pmi)
 	counts_exactly(LOOPS, &event.value);
 	EXPECT_EQ(LOOP_INSTRUCTIONS(LOOPS), event.value);
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
-	/* One is sure: after it the event may be throttled. */
+	/* One is certain: after it the event may be throttled. */
 	EXPECT_LT(0, event.overflows);
 	if (on_rpmu())
 		EXPECT_EQ(0, event.control);
@@ -407,7 +419,7 @@ TEST_F(vm_entry, snapshot_in_pmi)
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_CLOSE, 0));
 }
 
-/* As pmc_pause_counter() and pmc_resume_counter() of KVM use a guest's counter. */
+/* Use a guest's counter like KVM's pmc_pause_counter() and pmc_resume_counter(). */
 TEST_F(vm_entry, guests_counter)
 {
 	const __u64 configs[] = { RAW_INSTRUCTIONS, RAW_INSTRUCTIONS, RAW_BRANCHES };
@@ -425,7 +437,10 @@ TEST_F(vm_entry, guests_counter)
 	for (round = 0; round < 3; round++) {
 		ASSERT_TRUE(get_state(self->fd, &self->state, fds, 3));
 		EXPECT_TRUE(right(&self->state, where));
-		/* intel_pmu_cross_mapped_check() takes hw.idx for the bit in GLOBAL_CTRL. */
+		/*
+		 * intel_pmu_cross_mapped_check() uses hw.idx as the bit in
+		 * GLOBAL_CTRL.
+		 */
 		for (i = 0; i < 3; i++) {
 			int idx = self->state.idx[i];
 			int end = idx < FIRST_FIXED ? gp_counters() :
@@ -457,8 +472,8 @@ TEST_F(vm_entry, guests_counter)
 }
 
 /*
- * A guest's counter overflows: the PMI comes after the VM exit, when the counter is
- * not in GLOBAL_CTRL.
+ * A guest's counter overflows: the PMI arrives after the VM exit, when the
+ * counter is not in GLOBAL_CTRL.
  */
 TEST_F(vm_entry, guests_overflow)
 {
@@ -482,8 +497,8 @@ TEST_F(vm_entry, guests_overflow)
 }
 
 /*
- * A host's event of the same kind, which counts where perf's do by default, and a
- * guest's count their own part each.
+ * A host's event of the same type, with perf's default exclusions, and a
+ * guest's event each count their own part.
  */
 TEST_F(vm_entry, beside_a_hosts_event)
 {
@@ -524,15 +539,16 @@ static int sample_branches(__u64 period)
 	return perf_open_self(&attr, -1);
 }
 
-/* The same, of which no sample comes. */
+/* The same event without samples. */
 static int record_branches(void)
 {
 	return sample_branches(1ULL << 30);
 }
 
 /*
- * Copies of spin() at addresses of this process alone, one for each step of a test: where
- * nothing is recorded, AMD's snapshots have the entries of the one before.
+ * Copies of spin() at addresses of this process only, one for each step of a
+ * test: if nothing is recorded, AMD's snapshots contain the entries of the
+ * previous one.
  */
 #define COPIES		8
 #define COPY_SIZE	64UL
@@ -572,7 +588,7 @@ FIXTURE_TEARDOWN(snapshot)
 	EXPECT_TRUE(unload_module("vm_entry"));
 }
 
-/* Takes so many branches in COPY. */
+/* Takes this many branches in COPY. */
 static void spin_in(const char *copy, unsigned long branches)
 {
 	((void (*)(unsigned long))copy)(branches + 1);
@@ -584,7 +600,7 @@ static bool is_of(const char *copy, __u64 from, __u64 to)
 	       to == (unsigned long)copy;
 }
 
-/* Returns how many branches of COPY a snapshot has. */
+/* Returns the number of branches of COPY in a snapshot. */
 static int taken_in(int fd, const char *copy)
 {
 	struct vm_entry_branches branches;
@@ -598,7 +614,10 @@ static int taken_in(int fd, const char *copy)
 	return found;
 }
 
-/* A snapshot has the branches that the events' records have, and leaves them on. */
+/*
+ * A snapshot contains the branches that the events' records contain, and leaves
+ * recording on.
+ */
 TEST_F(snapshot, has_the_branches)
 {
 	const char *copy = self->copies;
@@ -609,17 +628,20 @@ TEST_F(snapshot, has_the_branches)
 	for (i = 0; i < 3; i++, copy += COPY_SIZE) {
 		int tries = 0;
 
-		/* The records are reset when another task comes in between. */
+		/* The records are reset if another task runs in between. */
 		do {
 			spin_in(copy, 100);
 			found = taken_in(self->fd, copy);
-			/* The C library and the program itself take some in between. */
+			/*
+			 * The C library and the program itself take some
+			 * branches in between.
+			 */
 		} while (found < 8 && tries++ < 3);
 		EXPECT_LE(8, found);
 	}
 	EXPECT_LE(300, read_value(fd));
 	close(fd);
-	/* Nothing is recorded any more, nor kept. */
+	/* Branches are not recorded any more, and old ones are gone. */
 	spin_in(copy, 100);
 	EXPECT_EQ(0, taken_in(self->fd, copy));
 	fd = record_branches();
@@ -651,7 +673,7 @@ static int record_calls(void)
 	return perf_open_self(&attr, -1);
 }
 
-/* Returns how many calls of COPY a snapshot has, after many jumps in JUMPS. */
+/* Returns the number of calls of COPY in a snapshot, after many jumps in JUMPS. */
 static int calls_kept(int fd, const char *copy, const char *jumps)
 {
 	struct vm_entry_branches branches;
@@ -668,8 +690,8 @@ static int calls_kept(int fd, const char *copy, const char *jumps)
 }
 
 /*
- * A snapshot starts the records again with the filter of this thread's event, also
- * where the threads share LBR_SELECT and the other one's event has ended.
+ * A snapshot resumes recording with the filter of this thread's event, even if
+ * the threads share LBR_SELECT and the other thread's event has ended.
  */
 TEST_F(snapshot, keeps_the_filter)
 {
@@ -695,10 +717,13 @@ TEST_F(snapshot, keeps_the_filter)
 		__atomic_store_n(ended, true, __ATOMIC_RELEASE);
 		_exit(own < 0);
 	}
-	/* To sleep until then would take this event off the CPU, and put it there again. */
+	/*
+	 * Sleeping until then would remove this event from the CPU and put it
+	 * there again.
+	 */
 	while (!gone && !__atomic_load_n(ended, __ATOMIC_ACQUIRE))
 		gone = waitpid(child, &status, WNOHANG);
-	/* The first writes LBR_SELECT, the second tells with what. */
+	/* The first event writes LBR_SELECT, the second shows its value. */
 	ASSERT_LE(0, taken_in(self->fd, copy));
 	EXPECT_LE(8, calls_kept(self->fd, copy + COPY_SIZE, copy + 2 * COPY_SIZE));
 	if (!gone)
@@ -708,7 +733,7 @@ TEST_F(snapshot, keeps_the_filter)
 	close(fd);
 }
 
-/* Samples go on having branches after a snapshot, those since the snapshot. */
+/* After a snapshot, samples still have branches: those since the snapshot. */
 TEST_F(snapshot, is_followed_by_samples)
 {
 	const __u64 period = 1000;
@@ -740,7 +765,10 @@ TEST_F(snapshot, is_followed_by_samples)
 			samples++;
 			right += found >= 8;
 		}
-		/* The first may have come before, and another task in between. */
+		/*
+		 * The first one may be from before, and another task may have
+		 * run in between.
+		 */
 		EXPECT_LE(3, samples);
 		EXPECT_LE(2, right) {
 			TH_LOG("%u of %u samples", right, samples);
@@ -750,12 +778,12 @@ TEST_F(snapshot, is_followed_by_samples)
 }
 
 /*
- * Precise events of a guest, which has a buffer of its own. KVM lends PEBS to guests from
- * Ice Lake's servers on.
+ * Precise events of a guest, which has its own buffer. KVM offers PEBS to
+ * guests on Ice Lake servers and later.
  */
 #define GUEST_PERIOD	1000ULL
 
-/* Returns whether there are as many records as periods, but for one at each end. */
+/* Returns whether there is one record per period, give or take one at each end. */
 static bool has_all_records(const struct vm_entry_run *run)
 {
 	__u64 periods = 2 * run->loops / GUEST_PERIOD;
@@ -802,7 +830,7 @@ TEST_F(vm_entry, guests_precise_events)
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_OPEN, &open));
 	ASSERT_TRUE(get_state(self->fd, &self->state, &nr, 1));
 	ASSERT_LE(0, self->state.idx[0]);
-	/* A guest that has not enabled them has no records. */
+	/* A guest that has not enabled the events has no records. */
 	ASSERT_TRUE(enter_precise(self->fd, -1, &run));
 	EXPECT_EQ(0, run.records);
 
@@ -811,7 +839,7 @@ TEST_F(vm_entry, guests_precise_events)
 		TH_LOG("%u records", run.records);
 	}
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
-	/* One stands for the overflow of the buffer. */
+	/* One sample stands for the overflow of the buffer. */
 	EXPECT_EQ(run.known, event.overflows);
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_ENABLE, &event));
 
@@ -831,8 +859,9 @@ TEST_F(vm_entry, guests_precise_events)
 }
 
 /*
- * A user's event that counts in guests alone, with more registers than an interrupt has:
- * the sample that stands for the overflow of the guest's buffer has none of these.
+ * A user's event that counts only in guests, with more registers than an
+ * interrupt has. The sample that stands for the overflow of the guest's buffer
+ * has none of these registers.
  */
 TEST_F(vm_entry, registers_of_guests_events)
 {
@@ -923,7 +952,7 @@ static bool access_records(int fd, struct vm_entry_records *records, bool write)
 	return ioctl(fd, VM_ENTRY_RECORDS, records) == 0;
 }
 
-/* What a guest may have in the records; SEED makes them differ. */
+/* A guest's possible values of the records; SEED makes them differ. */
 static struct vm_entry_records of_guest(const struct vm_entry_records *like, unsigned int seed)
 {
 	struct vm_entry_records records = *like;
@@ -944,7 +973,7 @@ static bool same_records(const struct vm_entry_records *a, const struct vm_entry
 	       !memcmp(a->from, b->from, sizeof(a->from)) && !memcmp(a->to, b->to, sizeof(a->to));
 }
 
-/* Runs a child on this CPU, which records branches of its own, if told to. */
+/* Runs a child on this CPU, which also records branches if requested. */
 static bool run_another_task(bool records)
 {
 	pid_t pid = fork();
@@ -959,7 +988,10 @@ static bool run_another_task(bool records)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
 }
 
-/* They are a task's: other tasks neither change nor see them, and the host records nothing. */
+/*
+ * The records belong to a task: other tasks neither change nor see them, and
+ * the host records nothing.
+ */
 TEST_F(guest_branches, are_kept)
 {
 	struct vm_entry_records guest, *now = &self->records;
@@ -982,14 +1014,14 @@ TEST_F(guest_branches, are_kept)
 		}
 	}
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_CLOSE, 0));
-	/* The next one has not the records of the last. */
+	/* The next guest does not get the records of the previous one. */
 	ASSERT_EQ(0, borrow(self->fd));
 	ASSERT_TRUE(access_records(self->fd, now, false));
 	for (i = 0; i < now->depth; i++)
 		EXPECT_EQ(0, now->from[i]);
 }
 
-/* A CPU's own event that is pinned comes first. KVM then keeps the guest from the records. */
+/* A CPU's own pinned event has priority. KVM then denies the guest the records. */
 TEST_F(guest_branches, give_way)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -1007,7 +1039,7 @@ TEST_F(guest_branches, give_way)
 	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
 	attr.disabled = 0;
-	/* One that is not pinned waits. */
+	/* An event that is not pinned waits. */
 	fd = perf_open(&attr, -1, sysconf(_SC_NPROCESSORS_ONLN) - 1, -1, 0);
 	ASSERT_LE(0, fd);
 	spin(1000);
