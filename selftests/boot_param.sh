@@ -30,7 +30,7 @@ five_rounds() {
 	done
 }
 
-# Another module has a PMU of rpmu's type.
+# Another module has registered a PMU of rpmu's type.
 refused_while_module_drives() {
 	if ! taken=$(./module load ./taken.ko what=pmu 2>&1); then
 		because "what=pmu: $taken"
@@ -57,7 +57,7 @@ no_rdpmc() {
 	return 1
 }
 
-# Any task may read counters in mode 2, and none after unload. The data is as before.
+# In mode 2, any task may read counters; after unload, no task may. The data is the same as before.
 rdpmc_ends() {
 	before=$(built_in_data) || {
 		because "the data cannot be read: $before"

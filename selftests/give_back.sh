@@ -8,7 +8,7 @@
 
 . ./ktap.sh
 
-# samples TEST: succeeds if the driver in charge passes a test of precise.
+# samples TEST: succeeds if the current driver passes a test of precise.
 samples() {
 	./precise -r "precise.$1" >/tmp/precise 2>&1 && return
 	because "$1, $(loaded && echo on rpmu || echo on the built-in driver): $(grep -m 1 Expected /tmp/precise)"
@@ -28,7 +28,7 @@ give_back() {
 	return 1
 }
 
-# The records of either driver have more than an address, or less, than those of the other before it.
+# The records of each driver have more fields than an address, or fewer, than the records of the other driver before it.
 records() {
 	if [ "$(cat "$CPU_PMU"/caps/max_precise 2>/dev/null || echo 0)" = 0 ]; then
 		because "the driver says that it has no precise events"

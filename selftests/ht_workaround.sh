@@ -48,7 +48,7 @@ wrong_without() {
 		return 1
 		;;
 	1)
-		# The erratum can only add counts of branches.
+		# The erratum can only increase counts of branches.
 		grep -q 'Expected expected + ROUNDS' /tmp/ht &&
 			! grep 'Expected' /tmp/ht | grep -qv 'Expected expected + ROUNDS' && return
 		because "it failed otherwise"
@@ -85,7 +85,7 @@ policies() {
 	done
 }
 
-# Both threads also have their shares in the perf core's order.
+# Both threads also get their shares in the perf core's order.
 shares_by_mainline_policy() {
 	load_with policy=mainline || {
 		because "load: $said"

@@ -10,7 +10,7 @@
 
 RUN='refused bad_attr sysfs.sh'
 
-# run_kselftest OPTION...: runs it with its output in a file.
+# run_kselftest OPTION...: runs the kselftest runner with its output in a file.
 run_kselftest() {
 	# Use a pipe: the runner opens its output again for each test, and would overwrite
 	# a file.

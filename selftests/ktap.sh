@@ -36,14 +36,14 @@ finish() {
 	ktap_finished
 }
 
-# counts: succeeds if a known loop counts exactly right now.
+# counts: succeeds if a known loop is counted exactly.
 counts() {
 	counted_said=$(./counted check 2>&1) && return
 	because "a known loop: $counted_said"
 	return 1
 }
 
-# refused ERROR: succeeds if loading fails with that message and leaves no module.
+# refused ERROR: succeeds if loading fails with that message and leaves no module loaded.
 refused() {
 	if load; then
 		because "loading was let through"
@@ -63,9 +63,8 @@ refused() {
 	fi
 }
 
-# said_by_rpmu: prints rpmu's lines in the log since log_mark, without the
-# kernel's line about its first out-of-tree module, and without rpmu's about
-# the parameter that it always has on a kernel without BTF.
+# said_by_rpmu: prints rpmu's lines in the log since log_mark. Omits the kernel's line about its first out-of-tree
+# module and, on a kernel without BTF, rpmu's line about the parameter that it then always has.
 said_by_rpmu() {
 	usual='loading out-of-tree module|module verification failed'
 	case $RPMU_PARAMETERS in
@@ -88,8 +87,7 @@ one_line() {
 	return 1
 }
 
-# one_reason PATTERN: the same, apart from the line that the built-in driver has its
-# PMU back.
+# one_reason PATTERN: the same, but ignores the line that the built-in driver has its PMU back.
 one_reason() {
 	reasons=$(said_by_rpmu | grep -v 'the built-in driver has its PMU back$')
 	[ "$(echo "$reasons" | wc -l)" = 1 ] && echo "$reasons" | grep -qE "$1" && return
@@ -97,8 +95,8 @@ one_reason() {
 	return 1
 }
 
-# sample_limits RATE PERCENT: sets the limits on samples per second and on their share of the CPU's time. With 0 percent
-# the kernel does not lower the rate when interrupts take long.
+# sample_limits RATE PERCENT: sets the limits on samples per second and on their share of the CPU's time. With 0
+# percent, the kernel does not lower the rate when interrupts take long.
 sample_limits() {
 	echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent &&
 		echo "$1" >/proc/sys/kernel/perf_event_max_sample_rate &&

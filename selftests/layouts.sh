@@ -18,7 +18,7 @@ built_in_at_start() {
 	counts
 }
 
-# other PARAMETERS...: changes the kernel's BTF, until `same` changes it back. Skips if there is none.
+# other PARAMETERS...: changes the kernel's BTF, until `same` changes it back. Skips the test if there is none.
 other() {
 	if [ -z "$start" ]; then
 		because "this kernel has no BTF"
@@ -48,13 +48,13 @@ stays_out() {
 	return 1
 }
 
-# A member more in struct perf_event, before one that rpmu uses.
+# struct perf_event has an extra member before one that rpmu uses.
 member_inserted() {
 	stays_out 'struct perf_event, member hw\.event_base_rdpmc: built for 4 bytes at offset [0-9]+, this kernel has 4 bytes at offset [0-9]+;' \
 		structure=perf_event member=hw
 }
 
-# Members that only inline functions of the kernel's headers use.
+# These members are used only by inline functions of the kernel's headers.
 inline_member_moved() {
 	for moved in cpuinfo_x86:topo:topo.amd_node_id cpuinfo_x86:x86_phys_bits:x86_capability \
 		mm_struct:flexible_array:flexible_array device:driver_data:driver_data module:name:name \
@@ -77,7 +77,7 @@ unused_member_inserted() {
 	return 1
 }
 
-# The perf core would write behind the end of rpmu's own.
+# With this size, the perf core would write beyond the end of rpmu's structure.
 structure_grown() {
 	stays_out 'struct pmu: built for [0-9]+ bytes, this kernel has [0-9]+;' structure=pmu member=check_period
 }
@@ -110,7 +110,7 @@ no_btf() {
 	return "$status"
 }
 
-# loads_with PARAMETERS PATTERN: succeeds if rpmu loads, says so in the log, and counts.
+# loads_with PARAMETERS PATTERN: succeeds if rpmu loads, logs PATTERN, and counts.
 loads_with() {
 	log_mark "$0"
 	if ! load_with "$1"; then
@@ -122,7 +122,7 @@ loads_with() {
 		because "no line with \"$2\": $(said_by_rpmu | head -n 1)"
 		status=1
 	fi
-	# More events than counters: they rotate.
+	# With more events than counters, events rotate.
 	counts && rotates || status=1
 	unload && return "$status"
 	because "unload: $said"
@@ -136,7 +136,7 @@ rotates() {
 	return 1
 }
 
-# Without BTF, trust_layouts takes all as rpmu was built.
+# Without BTF, trust_layouts assumes the layouts that rpmu was built for.
 trusted() {
 	other '' || return
 	loads_with trust_layouts=1 'cannot be checked .*trust_layouts=1'
@@ -165,7 +165,7 @@ untried_version() {
 	loads_with release=7.4.1-other 'not tried on Linux "7.4.1-other": groups rotate in the perf core'\''s order'
 }
 
-# On the version that it was tried on nothing is said.
+# On the tested version, rpmu logs nothing about it.
 tried_version() {
 	loads_with '' 'general-purpose' || return
 	! log_since | grep 'not tried' && return

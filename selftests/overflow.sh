@@ -30,8 +30,7 @@ too_short_refused() {
 	esac
 }
 
-# overflowing PERIOD PROGRAM: succeeds if the program's tests pass with that
-# max_period, and counters have overflowed.
+# overflowing PERIOD PROGRAM: succeeds if the program's tests pass with that max_period, and counters have overflowed.
 overflowing() {
 	load_with "max_period=$1" || {
 		because "load: $said"
@@ -68,10 +67,9 @@ states() {
 	overflowing 10000 event_state
 }
 
-# Overflows during read(), in time at every instruction of it: the kernel's
-# instructions count too, and a read() takes about a period. On the debug kernel
-# read() takes many times that, and so does the PMI handler, which would be followed
-# by the next PMI at once.
+# Make counters overflow during read(), over time at each of its instructions: the kernel's instructions also count, and
+# a read() takes about a period. On the debug kernel, read() and the PMI handler take many times that; each PMI would be
+# followed by another one at once.
 reads_in_order() {
 	times=1
 	! checks_itself || times=20

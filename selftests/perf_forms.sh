@@ -41,7 +41,7 @@ forms() {
 		*" $section "*) ;;
 		*) continue ;;
 		esac
-		# What depends on the machine is not asked.
+		# Skip lists whose verdict depends on the machine.
 		case "$why" in *depends*) continue ;; esac
 		printf '%s\n' "$form"
 	done <"$FORMS"
@@ -55,13 +55,13 @@ has_perf() {
 	return "$KSFT_SKIP"
 }
 
-# ask OPTION...: runs perf stat, whose status is 129 if it does not take the lists of events. None counts, as the bits of
-# some would be an error on some CPUs.
+# ask OPTION...: runs perf stat, whose status is 129 if it does not accept the lists of events. The events do not count,
+# because the bits of some would be an error on some CPUs.
 ask() {
 	perf stat -D -1 "$@" true
 }
 
-# take FILE: one command takes the lists of events in the file.
+# take FILE: one command accepts the lists of events in the file.
 take() {
 	list=$1
 	shift
@@ -77,8 +77,8 @@ take() {
 	return 1
 }
 
-# Precise events have a command of their own. Where the PMU has none (EOPNOTSUPP), perf tries again with exclude_guest,
-# but without it once an event that the PMU does not have (EINVAL) has made perf believe that it is missing: for ever.
+# Use a separate command for precise events. If the PMU has none (EOPNOTSUPP), perf retries with exclude_guest. But
+# after one event that the PMU does not have (EINVAL), perf believes for good that exclude_guest is missing.
 taken() {
 	has_perf || return
 	forms both all "$(model)" >/tmp/forms
@@ -90,7 +90,8 @@ taken() {
 	return "$status"
 }
 
-# Each takes a command. What perf refuses on every model is refused without a PMU, too: rpmu-plan's tests ask for that.
+# Use one command for each list. Lists that perf refuses on every model are also refused without a PMU; rpmu-plan's
+# tests check these.
 refused() {
 	has_perf || return
 	status=0

@@ -51,8 +51,7 @@ annotate() {
 	shown '[0-9]+\.[0-9]+ .*(dec|jne)' perf annotate -i "$DATA" --stdio -s _start
 }
 
-# Samples perf's default event: cycles, at a frequency. Without a PMU, perf would
-# use a clock instead.
+# Sample perf's default event: cycles, at a frequency. Without a PMU, perf would use a clock instead.
 by_default() {
 	record -- ./counted branches 20000000 || return
 	shown '^(cpu/)?cycles' perf evlist -i "$DATA" || return
@@ -69,13 +68,13 @@ system_wide() {
 	shown 'counted' perf report -i "$DATA" --stdio -s comm
 }
 
-# Samples with the leader; the samples contain the counts of the group.
+# Sample with the leader; the samples contain the counts of the group.
 group_read() {
 	record -c 100003 -e '{instructions:u,branches:u}:S' -- ./exact_loop || return
 	shown 'branches:u' perf script -i "$DATA" -F event,ip
 }
 
-# Samples children as well, each from its first instruction.
+# Sample children too, each from its first instruction.
 children() {
 	record -c 100003 -e instructions:u -- sh -c './exact_loop & ./exact_loop; wait' || return
 	samples=$(perf script -i "$DATA" -F pid,ip,sym 2>/dev/null | grep -c '_start')
@@ -84,8 +83,8 @@ children() {
 	return 1
 }
 
-# Samples with random periods: the shortest is the given one, none is longer than the mask
-# allows, and perf's weights, the periods, add up to the instructions.
+# Sample with random periods: the shortest is the given one, none is longer than the mask allows, and the periods, which
+# are perf's weights, add up to the instructions.
 random_periods() {
 	if ! loaded; then
 		because "only rpmu has random periods"
@@ -104,8 +103,8 @@ random_periods() {
 	return 1
 }
 
-# A set whose overflow ends its turn: perf takes the field, and gets the set's counts with
-# each sample. event_sets.c has the rest.
+# Use a set whose overflow ends its turn: perf accepts the field, and gets the set's counts with each sample.
+# event_sets.c tests the rest.
 event_set() {
 	if ! loaded; then
 		because "only rpmu switches on overflow"

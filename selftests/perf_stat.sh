@@ -108,8 +108,8 @@ mix_of_calls() {
 		1305=cpu/event=0xc4,umask=0x40/u
 }
 
-# Four events that each need a different value in one of the two offcore response
-# registers: without rotation the first two count, the others never.
+# Four events that each need a different value in one of the two offcore response registers: without rotation, the first
+# two always count and the others never.
 two_offcore_registers() {
 	interval=$CPU_PMU/perf_event_mux_interval_ms
 	before=$(cat "$interval")
@@ -117,7 +117,7 @@ two_offcore_registers() {
 	lines=$(perf stat -x, -e LLC-load-misses,LLC-stores,LLC-store-misses,LLC-loads -- sleep 2 2>&1 |
 		grep LLC)
 	echo "$before" >"$interval"
-	# A running rotation timer keeps its interval.
+	# A running rotation timer keeps its expiry time.
 	sleep 1
 	case $lines in
 	*'not supported'*)

@@ -136,7 +136,7 @@ TEST_F(precise_memory, load_latency)
 		unsigned int least, level, number;
 		bool one_weight;
 	} cases[] = {
-		{ 0, PERF_MEM_LVL_L1, PERF_MEM_LVLNUM_L1, false },	/* 0: the threshold in sysfs */
+		{ 0, PERF_MEM_LVL_L1, PERF_MEM_LVLNUM_L1, false },	/* 0: as in sysfs */
 		{ 12, PERF_MEM_LVL_L2, PERF_MEM_LVLNUM_L2, false },
 		{ 64, PERF_MEM_LVL_L3, PERF_MEM_LVLNUM_L3, false },
 		{ 140, PERF_MEM_LVL_LOC_RAM, PERF_MEM_LVLNUM_RAM, false },

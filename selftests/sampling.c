@@ -424,11 +424,11 @@ TEST_F(sampling, periods_that_cannot_be)
 {
 	static const struct {
 		__u64 config, period;
-		bool from_haswell;	/* Only Haswell's; Nehalem's also has 32 */
+		bool from_haswell;	/* Haswell's limits; Nehalem has only that of 32 */
 	} wrong[] = {
 		{ RAW_INSTRUCTIONS, 0, false },
 		{ RAW_INSTRUCTIONS, 1ULL << 63, false },
-		{ INTEL_RAW_BRANCHES, 1, false },	/* this short: BTS on Intel's CPUs, or no effect */
+		{ INTEL_RAW_BRANCHES, 1, false },	/* short: BTS on Intel's CPUs */
 		{ INTEL_RAW_BRANCHES, 31, true },
 		{ 0x01c0, 127, true },
 	};

@@ -36,13 +36,12 @@ DRIVER=$(cmdline driver)
 WITHOUT=$(cmdline without | tr , ' ')
 PART=$(cmdline part | tr , ' ')
 
-# progress WORDS: prints the words at once, unlike a test's output, which run-tests
-# prints when the test has ended.
+# progress WORDS: prints the words at once; run-tests prints a test's output only when the test has ended.
 progress() {
 	echo "# $(cut -d. -f1 /proc/uptime) s: $*" >&3
 } 2>/dev/null
 
-# Lines of TROUBLE in the log that rpmu has not caused.
+# Lines of TROUBLE in the log that rpmu does not cause.
 NOT_OURS='^$'
 
 # all_is_well: succeeds if the log is clean and events count exactly.
@@ -107,9 +106,8 @@ neighbours_move_out() {
 	./module unload vm_entry
 }
 
-# beside_neighbours WORDS COMMAND...: runs the command while others use the PMU, too.
-# WORDS: what neighbours is told beside the seed.
-# Not on AMD's CPUs: the neighbours use the entry points of Intel's driver.
+# beside_neighbours WORDS COMMAND...: runs the command while other users of the PMU are active. WORDS: more arguments of
+# neighbours, besides the seed. Not on AMD's CPUs: the neighbours use the entry points of Intel's driver.
 beside_neighbours() {
 	if grep -q AuthenticAMD /proc/cpuinfo; then
 		shift
@@ -149,7 +147,7 @@ fuzz_by_two() {
 	fuzz_piece "$1" "$2" && wait "$other"
 }
 
-# Calls between two checks: few enough to find the call that caused a failure.
+# Number of calls between two checks: few enough to find the call that caused a failure.
 PIECE=5000
 
 fuzz() {
@@ -161,8 +159,8 @@ fuzz_all() {
 	mount -t cgroup -o perf_event none /tmp/fuzz-cgroup 2>/dev/null ||
 		mount -t cgroup2 none /tmp/fuzz-cgroup
 	seed=$((SEED * 1000))
-	# Only a small part of the calls: with two fuzzers, emulated CPUs on one host
-	# thread wait for each other most of the time.
+	# Use only a small part of the calls: with two fuzzers, emulated CPUs on one host thread mostly wait for each
+	# other.
 	made=$((PIECE / 5))
 	fuzz_by_two "$seed" "$made"
 	status=$?
@@ -184,7 +182,7 @@ loads() {
 	beside_neighbours '' load_rounds && all_is_well
 }
 
-# Without counters of guests: their events keep the PMU from being taken over.
+# Run without counters of guests, whose events prevent the take-over of the PMU.
 load_rounds() {
 	./rounds loads "$ROUNDS" "$RPMU/rpmu.ko" >&3
 }
@@ -231,7 +229,7 @@ failures() {
 
 LEAKS=/sys/kernel/debug/kmemleak
 
-# With kmemleak=off the file exists too, and "clear" succeeds.
+# With kmemleak=off, the file also exists, and "clear" succeeds.
 looks_for_leaks() {
 	(echo stack=on >$LEAKS) 2>/dev/null
 }

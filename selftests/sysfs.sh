@@ -11,9 +11,8 @@
 
 KEPT=/tmp/built-in-sysfs
 
-# without_feature FILE: prints the feature that FILE depends on, if rpmu does not use
-# it. On hardware with PEBS, or with BRS, these files differ: rpmu's are those of the
-# built-in driver on hardware without them.
+# without_feature FILE: prints the feature that FILE depends on, if rpmu does not use it. On hardware with PEBS or BRS,
+# these files differ: rpmu's files are like the built-in driver's on hardware without the feature.
 without_feature() {
 	case $1 in
 	./caps/max_precise | ./events/mem-loads | ./events/mem-loads-aux | ./events/mem-stores) echo PEBS ;;
@@ -23,7 +22,7 @@ without_feature() {
 	esac
 }
 
-# own FILE: succeeds if the file is one that rpmu alone has.
+# own FILE: succeeds if only rpmu has the file.
 own() {
 	case $1 in
 	./rpmu | ./rpmu/*) ;;
@@ -44,7 +43,7 @@ amd() {
 FORMAT='event umask edge inv cmask'
 EVENTS='cpu-cycles instructions cache-references cache-misses
 	branch-instructions branch-misses'
-# AMD's have an event of reference cycles from Zen 4 on.
+# AMD's CPUs have an event of reference cycles from Zen 4 on.
 amd || EVENTS="$EVENTS ref-cycles"
 
 # list DIR: prints the mode, type and name of each file below.
@@ -68,8 +67,8 @@ keep() {
 	return 1
 }
 
-# differs FILE HOW: reports a difference; sets $status unless it is due to a feature that
-# rpmu does not use. The emulated PMU has none of these.
+# differs FILE HOW: reports a difference; sets $status unless the difference is due to a feature that rpmu does not use.
+# The emulated PMU has none of these features.
 differs() {
 	if why=$(without_feature "$1") && ! emulated; then
 		echo "# $1 $2: rpmu does not use $why"
@@ -85,7 +84,7 @@ compared() {
 	return "$KSFT_SKIP"
 }
 
-# line FILE LIST: prints the file's line of the list.
+# line FILE LIST: prints the file's line in the list.
 line() {
 	awk -v file="$1" '{ name = $0; sub(/^.* \.\//, "./", name); if (name == file) print }' "$2"
 }
@@ -109,7 +108,7 @@ text() {
 	echo "\"$(cat "$1")\" in $(wc -c <"$1") bytes"
 }
 
-# Leaves out the statistics of power management, which change all the time.
+# Omits the statistics of power management, which change all the time.
 same_contents() {
 	compared || return
 	status=0
@@ -141,8 +140,8 @@ format_complete() {
 	all_there format $FORMAT
 }
 
-# The kernel's ABI (Documentation/ABI/testing/sysfs-bus-event_source-devices-format) has fields of
-# config, config1 and config2 alone. Older perf prints a warning for others at each event of the PMU.
+# By the kernel's ABI (Documentation/ABI/testing/sysfs-bus-event_source-devices-format), fields are in config, config1
+# and config2 only. Older perf prints a warning for other words at each event of the PMU.
 format_is_for_any_perf() {
 	bad=$(cd "$CPU_PMU/format" && grep -vE '^config[12]?:[0-9,-]+$' ./*)
 	[ -z "$bad" ] && return
@@ -150,7 +149,7 @@ format_is_for_any_perf() {
 	return 1
 }
 
-# own_format: prints the fields in format/ that rpmu alone has.
+# own_format: prints the fields in format/ that only rpmu has.
 own_format() {
 	(cd "$CPU_PMU/format" && grep -E '^config[34]:' ./* | sed 's/^\.\///' | tr '\n' ' ')
 }
@@ -220,8 +219,7 @@ perf_resolves() {
 	done
 }
 
-# perf opens the events of TSX by name. Their counts are not checked, as no program
-# here begins a transaction.
+# perf opens the events of TSX by name. Their counts are not checked, because no program here starts a transaction.
 transactions_open() {
 	has_transactions || {
 		because "the CPU has no transactions"
@@ -277,7 +275,7 @@ rdpmc_takes() {
 	END
 }
 
-# intel: skips a test of what only Intel's CPUs have.
+# intel: skips a test that needs an Intel CPU.
 intel() {
 	amd || return 0
 	because "the CPU is not Intel's"
@@ -299,7 +297,7 @@ freeze_on_smi_takes() {
 freezes() {
 	events=/sys/kernel/tracing/events/msr/write_msr
 	trace=/sys/kernel/tracing/trace
-	# Write once before, as the first event after boot is lost while the buffer grows.
+	# Write once in advance, because the first event after boot is lost while the buffer grows.
 	echo 1 >"$events/enable"
 	echo $((1 - $1)) >"$CPU_PMU/freeze_on_smi"
 	echo >"$trace"

@@ -56,7 +56,7 @@ release_children() {
 	wait "$holder"
 } 2>/dev/null
 
-# users_say PATTERN: succeeds if the file that names what keeps rpmu loaded has such a line, and no other.
+# users_say PATTERN: succeeds if the file with the users that keep rpmu loaded has such a line, and no other.
 users_say() {
 	users=$(grep -v '^#' /sys/kernel/debug/rpmu/users)
 	[ "$(echo "$users" | wc -l)" = 1 ] && echo "$users" | grep -qE "$1" && return
@@ -101,7 +101,7 @@ refused_while_task_counted() {
 	return "$status"
 }
 
-# Inherited events are those of the task that has opened the first.
+# An inherited event is listed under the task that opened the original event.
 refused_while_child_counted() {
 	hold_children || return
 	log_mark "$0"
@@ -137,8 +137,8 @@ refused_while_cpu_counted() {
 	return "$status"
 }
 
-# refused_while_taken WHAT PATTERN: succeeds if rpmu refuses to load while another module
-# has WHAT, which it finds after the take-over.
+# refused_while_taken WHAT PATTERN: succeeds if rpmu refuses to load while another module holds WHAT. rpmu detects this
+# only after the take-over.
 refused_while_taken() {
 	if ! taken=$(./module load ./taken.ko "what=$1" 2>&1); then
 		because "what=$1: $taken"
@@ -164,7 +164,7 @@ refused_while_select_taken() {
 	refused_while_taken select 'MSR 0x(189|c0010206|c0010003) is reserved by another module'
 }
 
-# The line says which state it is, and the file names what has it.
+# The line has the state, and the file names the holder.
 refused_while_hotplug_state_taken() {
 	refused_while_taken state 'CPU hotplug state [0-9]+ is taken'
 }
@@ -177,7 +177,7 @@ refused_while_guest_counts() {
 	refused_while_taken guest 'events of guests: 1, 1 of taken_overflow \[taken\] \(stop guests'
 }
 
-# mediated_guest on|off: has vm_entry.ko be a guest that has the PMU to itself, or end.
+# mediated_guest on|off: makes vm_entry.ko run a guest that has the PMU to itself, or ends the guest.
 mediated_guest() {
 	case $1 in
 	on) mediated_said=$(./module load ./vm_entry.ko mediated=1 2>&1) ;;
@@ -201,7 +201,7 @@ refused_beside_mediated_guest() {
 	return 1
 }
 
-# Such a guest cannot start while rpmu is loaded, which says so once, and can afterwards.
+# While rpmu is loaded, such a guest cannot start, and rpmu logs this once. Afterwards, the guest can start.
 mediated_guest_is_refused() {
 	load || {
 		because "load: $said"
@@ -236,14 +236,14 @@ mediated_guest_is_refused() {
 	return 1
 }
 
-# intel: skips a test of what only Intel's CPUs have.
+# intel: skips a test that needs an Intel CPU.
 intel() {
 	grep -qE 'AuthenticAMD|HygonGenuine' /proc/cpuinfo || return 0
 	because "the CPU is not Intel's"
 	return "$KSFT_SKIP"
 }
 
-# What KVM and BPF are told of the counters is the built-in driver's again.
+# KVM and BPF again get the built-in driver's data of the counters.
 vm_entry_is_given_back() {
 	intel || return
 	for driver in rpmu built-in; do
@@ -288,7 +288,7 @@ twenty_rounds() {
 	done
 }
 
-# read_on_rpmu FILE: sets $here to what the PMU's file says while rpmu is loaded.
+# read_on_rpmu FILE: sets $here to the content of the PMU's file while rpmu is loaded.
 read_on_rpmu() {
 	load || {
 		because "load: $said"
@@ -313,7 +313,7 @@ pmu_is_the_same() {
 	fi
 }
 
-# setting_stays FILE: succeeds if the setting is kept by take-over and give-back.
+# setting_stays FILE: succeeds if take-over and give-back keep the setting.
 setting_stays() {
 	for value in 1 0 1; do
 		echo "$value" >"$CPU_PMU/$1"
@@ -337,7 +337,7 @@ setting_stays() {
 rdpmc_stays() {
 	before=$(cat "$CPU_PMU/rdpmc")
 	setting_stays rdpmc || return
-	# Also 2, which applies without an open event.
+	# Also test the value 2, which takes effect without an open event.
 	echo 2 >"$CPU_PMU/rdpmc"
 	load || {
 		because "load: $said"
@@ -363,8 +363,8 @@ freeze_on_smi_stays() {
 	return "$status"
 }
 
-# Before it uses the branch records, rpmu tries to write them. They may hold addresses of the
-# kernel, which Haswell without TSX records with other upper bits than can be written.
+# Before it uses the branch records, rpmu tries to write them. They may contain kernel addresses, which Haswell without
+# TSX records with upper bits that cannot be written back.
 branch_records_stay() {
 	if ! before=$(cat "$CPU_PMU/caps/branches" 2>/dev/null); then
 		because "the CPU has no branch records"
@@ -381,8 +381,7 @@ branch_records_stay() {
 	return 1
 }
 
-# unload_refused MODE: succeeds if rpmu cannot be unloaded while that event is open, and
-# can afterwards.
+# unload_refused MODE: succeeds if rpmu cannot be unloaded while that event is open, but can afterwards.
 unload_refused() {
 	load || {
 		because "load: $said"
@@ -423,7 +422,7 @@ unload_refused_while_cpu_counted() {
 	unload_refused hold-cpu
 }
 
-# Open files in debugfs keep the module loaded: closing one calls the module's code.
+# Open files in debugfs keep the module loaded, because closing a file calls the module's code.
 unload_refused_while_debugfs_is_open() {
 	load || {
 		because "load: $said"
@@ -445,7 +444,7 @@ unload_refused_while_debugfs_is_open() {
 		esac
 		users_say "^ +1  events on rpmu's tracepoints, .*, or files in this directory " || status=1
 	fi
-	# Also when it has been read, in part.
+	# Also test a file that has been partly read.
 	head -c 1 <&5 >/tmp/first
 	if [ "$(cat /tmp/first)" != '#' ]; then
 		because "the open file cannot be read: $(cat /tmp/first)"
@@ -464,8 +463,8 @@ unload_refused_while_debugfs_is_open() {
 	return 1
 }
 
-# unload_beside MODE: unloads rpmu beside a task of that mode, which has no event of rpmu's. Unloading ends soon, and
-# if it was refused, succeeds when the task has gone.
+# unload_beside MODE: unloads rpmu while a task of that mode exists, which has no event of rpmu's. Unloading returns
+# soon. If it was refused, it succeeds after the task has ended.
 unload_beside() {
 	load || {
 		because "load: $said"
@@ -531,9 +530,9 @@ tracing() {
 	return 1
 }
 
-# Every step that can fail comes before users can open events, as undoing a step would
-# have to wait for these events. The files in debugfs come last and cannot fail: when
-# a load fails, the kernel frees the module although one of them is open.
+# Every step that can fail precedes the step after which users can open events, because undoing a step would have to
+# wait for these events. The files in debugfs are created last and cannot fail: when a load fails, the kernel frees the
+# module even if one of them is open.
 files_come_last() {
 	{
 		echo "p:rpmu_test/dir debugfs_create_dir name=+0(\$arg1):string"
@@ -546,7 +545,7 @@ files_come_last() {
 	echo >"$TRACE"/trace
 	load || because "load: $said"
 	echo 0 >"$TRACE"/events/rpmu_test/enable
-	# Others have directories as well, such as the allocator that debugs itself.
+	# Other parts of the kernel also have directories, such as the allocator on a debug kernel.
 	order=$(sed -nE 's/^ *module-.*: pmu: \(.*/pmu/p; s/^ *module-.*: dir: \(.* name="(rpmu)"$/\1/p' \
 		"$TRACE"/trace | uniq | tr '\n' ' ')
 	echo >"$TRACE"/kprobe_events
@@ -561,8 +560,8 @@ files_come_last() {
 	return 1
 }
 
-# Enabled tracepoints do not keep the module loaded, and unloading removes them, both
-# while tracing is on and after it was switched off.
+# Enabled tracepoints do not keep the module loaded. Unloading removes them, both while tracing is on and after it was
+# turned off.
 unload_while_traced() {
 	log_mark "$0"
 	round=0
@@ -614,10 +613,9 @@ unload_refused_while_perf_traces() {
 	return "$status"
 }
 
-# The perf core rotates events on a timer of each CPU, and frees the timers with
-# the PMU even if they are running. They run for an interval after the interval was
-# written, and after the last waiting event was closed. A use after free often has no
-# effect: this test finds most in a guest with slub_debug=FZPU on its command line.
+# The perf core rotates events on a timer of each CPU, and frees the timers with the PMU even if they are running. A
+# timer runs for one interval after the interval was written, and after the last waiting event was closed. A use after
+# free often has no effect: this test detects most in a guest with slub_debug=FZPU on its command line.
 
 # rotate MS: writes the interval, which starts the timers.
 rotate() {

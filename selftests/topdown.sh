@@ -60,7 +60,7 @@ shares() {
 	metrics || return
 	events='{slots,topdown-retiring,topdown-bad-spec,topdown-fe-bound,topdown-be-bound}:u'
 	shows '.' perf stat -x, -e "$events" ./exact_loop && no_refusal || return
-	# Of 1000 slots: all shares, and the first one.
+	# Out of 1000 slots: all shares, and the first one.
 	retiring=$(awk -F, '/^[0-9]/ { n++; if (n == 1) slots = $1; if (n == 2) print int(1000 * $1 / slots) }' /tmp/shown)
 	all=$(awk -F, '/^[0-9]/ { n++; if (n == 1) slots = $1; else sum += $1 } END { print int(1000 * sum / slots) }' /tmp/shown)
 	if [ "$all" -lt 980 ] || [ "$all" -gt 1000 ]; then

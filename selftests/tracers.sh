@@ -12,23 +12,22 @@
 TRACERS=/sys/module/tracers/parameters
 ROUNDS=50
 
-# The numbers of $TRACERS/calls.
+# The numbers in $TRACERS/calls.
 PT=1 BTS=2 DISORDERED=3 STUCK=4 TICKS=5
 
-# calls NUMBER: prints it.
+# calls NUMBER: prints this number.
 calls() {
 	cut -d' ' -f"$1" $TRACERS/calls
 }
 
-# tracer pt|bts 0|1: closes or opens an event of it.
+# tracer pt|bts 0|1: closes or opens an event of the tracer.
 tracer() {
 	echo "$2" 2>/tmp/tracer >$TRACERS/"$1" && return
 	because "$1 $2: $(cat /tmp/tracer)"
 	return 1
 }
 
-# in_order: succeeds if all calls came in the built-in driver's order, and no CPU still has
-# PT's status bit set.
+# in_order: succeeds if all calls were made in the built-in driver's order, and no CPU still has PT's status bit set.
 in_order() {
 	[ "$(calls $DISORDERED) $(calls $STUCK)" = '0 0' ] && return
 	because "$(calls $DISORDERED) calls in the wrong order, PT's bit set on $(calls $STUCK) CPUs"
@@ -87,7 +86,7 @@ while_raised() {
 	in_order && return "$status"
 }
 
-# The driver that is tested with, before the others.
+# The driver under test, before the others.
 pt_on_built_in() {
 	tracer pt 1 || return
 	raised built-in
@@ -96,7 +95,7 @@ pt_on_built_in() {
 	return "$status"
 }
 
-# CPUs that have had no event of rpmu.
+# CPUs that have not had an event of rpmu.
 pt_on_idle_cpus() {
 	beside pt raised idle
 }
@@ -118,7 +117,7 @@ counts_beside_pt() {
 	beside pt while_raised exactly
 }
 
-# exactly: succeeds if events count exactly, also over a time in which PT interrupts.
+# exactly: succeeds if events count exactly, also while PT raises interrupts.
 exactly() {
 	passes exact_count || return
 	n=$(perf stat -x, -r 50 -e instructions:u ./exact_loop 2>&1 | cut -d, -f1)
@@ -131,7 +130,7 @@ samples_beside_pt() {
 	beside pt while_raised samples
 }
 
-# What PT and a counter report in the same interrupt is both handled.
+# If PT and a counter cause the same interrupt, both are handled.
 samples_together_with_pt() {
 	beside pt together
 }
@@ -144,14 +143,13 @@ together() {
 	echo 0 >$TRACERS/fill
 	together_after=$(calls $PT)
 	raised 'after them' && [ "$status" = 0 ] || return
-	# One sample in two at least came with PT.
+	# At least one of two samples was in the same interrupt as PT.
 	[ $((together_after - together_before)) -ge 100 ] && return
 	because "PT was served $((together_after - together_before)) times with 200 samples"
 	return 1
 }
 
-# A period that is over every 10,000 events: the built-in driver's handler would take overflows, so that samples
-# are missing.
+# Use a period of 10,000 events: the built-in driver's handler would take overflows, so that samples would be missing.
 overflows_beside_pt() {
 	load_with max_period=10000 || {
 		because "load: $said"
@@ -174,7 +172,7 @@ ticks() {
 	echo $(($(calls $TICKS) - ticks_before))
 }
 
-# ticks_alike: succeeds if the watchdog ticks as often with events of PT as without.
+# ticks_alike: succeeds if the watchdog ticks equally often with and without events of PT.
 ticks_alike() {
 	tracer pt 0
 	thresh=$(cat /proc/sys/kernel/watchdog_thresh)
@@ -204,7 +202,7 @@ samples() {
 	return 1
 }
 
-# Nothing is called while no event of a tracer is open.
+# No function is called while no event of a tracer is open.
 nothing_open() {
 	load || {
 		because "load: $said"
@@ -231,13 +229,13 @@ bts_beside() {
 	return 1
 }
 
-# bts_event_init() reserves the counters, as rpmu does.
+# bts_event_init() reserves the counters, like rpmu.
 bts_opens() {
 	beside bts bts_beside
 }
 
-# load_and_unload TRACER: takes the PMU over and gives it back while an event is open that the
-# built-in driver has served before.
+# load_and_unload TRACER: takes the PMU over and gives it back while an event is open that the built-in driver has
+# served before.
 load_and_unload() {
 	tracer "$1" 1 || return
 	status=0
@@ -275,7 +273,7 @@ TESTS='pt_on_built_in pt_on_idle_cpus pt_on_busy_cpus counts_beside_pt samples_b
 watchdog 0
 if ! said=$(./module load ./tracers.ko 2>&1); then
 	reason="tracers.ko: $said"
-	# Before version 4 of architectural performance monitoring no register sets status bits.
+	# Before version 4 of architectural performance monitoring, no register sets status bits.
 	case $said in
 	*'No such device'*)
 		for name in $TESTS; do

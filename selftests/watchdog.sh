@@ -25,8 +25,8 @@ found() {
 # hangs: hangs the last CPU; succeeds if the watchdog reports that CPU.
 hangs() {
 	cpu=$(($(nproc) - 1))
-	# Keep the CPU busy first. The watchdog may have been paused meanwhile, by unloading a module; it
-	# would take the new hang for the last one, which it has reported already.
+	# Keep the CPU busy first. Unloading a module may have paused the watchdog; then it would mistake the new hang
+	# for the last one, which it has already reported.
 	timeout 3 taskset -c "$cpu" ./counted branches 4000000000
 	before_hang=$(found)
 	log_mark watchdog
@@ -37,7 +37,7 @@ hangs() {
 		because "$((after_hang - before_hang)) found, $lines lines in the log; $(cat /tmp/stuck)"
 		return 1
 	fi
-	# There is no other trouble than the report.
+	# The log has no trouble besides the report.
 	other=$(log_trouble since | grep -vE 'hard LOCKUP|Call Trace')
 	[ -z "$other" ] && return
 	because "$other"
@@ -90,8 +90,8 @@ busy_is_not_stuck() {
 	return 1
 }
 
-# The length of a hang in rounds of stuck.ko's loop. A lockup is reported after three overflows, each after a number
-# of cycles.
+# The length of a hang in rounds of stuck.ko's loop. The watchdog reports a lockup after three overflows, each after a
+# number of cycles.
 rounds=1000000000
 echo 1 >/proc/sys/kernel/watchdog_thresh
 echo 0 >/proc/sys/kernel/soft_watchdog

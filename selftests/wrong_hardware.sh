@@ -94,8 +94,8 @@ counters_missing() {
 	stays_out "$MISSING" 'PMC2 does not hold what is written to it'
 }
 
-# told_to PROGRAM...: runs the program; if it fails, prints what it says of its failed
-# tests, and gives its last line as the reason.
+# told_to PROGRAM...: runs the program. If it fails, prints its messages about failed tests, and gives its last line as
+# the reason.
 told_to() {
 	"$@" >/tmp/wrong 2>&1 && return
 	grep -B 6 '^not ok' /tmp/wrong | sed 's/^#* */# /'
@@ -103,7 +103,7 @@ told_to() {
 	return 1
 }
 
-# Counts six events on two counters; an event that needs the third one is refused, which Ice Lake has not.
+# Counts six events on two counters. An event that needs the third counter is refused; Ice Lake has no such event.
 multiplexes() {
 	told_to perf stat -x, -e r0c4:u,r1c4:u,r2c4:u,r4c4:u,r8c4:u,r20c4:u ./counted branches 3000000 || return
 	if grep -q '<not' /tmp/wrong; then
@@ -206,7 +206,7 @@ pmi_is_late_and_comes_twice() {
 	loaded_with max_period=10000 $((LATE_PMI + REPEATED_PMI)) nothing_is_lost
 }
 
-# When overflows do not end, rpmu resets the PMU, and goes on once the defect is removed.
+# If overflows do not end, rpmu resets the PMU, and continues once the defect is removed.
 overflows_without_end() {
 	perf record -o /tmp/wrong.data -c 3000001 -e instructions:u ./exact_loop >/tmp/wrong 2>&1
 	reports=$(log_since | grep -c 'overflows came without end; the PMU is reset')
@@ -224,8 +224,7 @@ overflows_cannot_be_acknowledged() {
 	loaded_with '' "$STUCK_STATUS" overflows_without_end
 }
 
-# Precise samples of records that make no sense. What they are does not matter, but that the
-# next ones are right.
+# Precise samples from invalid records. Their content does not matter, but later samples must be right.
 records_make_no_sense() {
 	for program in precise precise_memory precise_shared; do
 		./$program >/dev/null 2>&1
@@ -244,7 +243,7 @@ records_are_wrong() {
 	loaded_with '' "$WRONG_RECORDS" records_make_no_sense
 }
 
-# Hypervisors may refuse the bit of IA32_DEBUGCTL by which counters stop in SMM.
+# Hypervisors may reject the bit of IA32_DEBUGCTL that stops counters in SMM.
 no_smm_freeze() {
 	loaded_with '' "$NO_SMM_FREEZE" counts
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What compare.rs calls: the kernel's perf_assign_events(), a copy of what
- * x86_schedule_events() does around it, and the emulated PMU's count of
- * instructions.
- *
- * One caller at a time: there is one set of events.
+ * The C functions that compare.rs calls: the kernel's perf_assign_events(), a
+ * copy of the code around it in x86_schedule_events(), and the emulated PMU's
+ * count of instructions. Only one caller at a time: there is one set of events.
  */
 
 #include <linux/bitops.h>
@@ -51,7 +49,7 @@ void assign_test_clear(void)
 	wmax = 0;
 }
 
-/* had: the counter that the event had, or -1. */
+/* had: the event's previous counter, or -1. */
 void assign_test_add(u64 mask, unsigned int flags, int had)
 {
 	struct event_constraint *c = &constraints[nr];
@@ -82,8 +80,8 @@ int assign_test_counter(int event)
 }
 
 /*
- * What x86_schedule_events() does, arch/x86/events/core.c, less all
- * that looks at the model, at the threads of a core, or at a perf_event.
+ * The code of x86_schedule_events(), arch/x86/events/core.c, without the parts
+ * that depend on the model, on the threads of a core, or on a perf_event.
  */
 int assign_test_schedule(int gpmax)
 {

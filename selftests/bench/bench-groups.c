@@ -31,7 +31,7 @@
 #define MARKED		"bench-task"
 #define CGROUPS		"/tmp/bench-cgroups"
 #define SWITCHES	16
-/* A switch costs more in a turn of the other thread: these last for many turns. */
+/* A switch takes longer while the other thread has its turn: measure over many turns. */
 #define SWITCHES_BESIDE	512
 #define TURNS		32
 #define OPENS		8
@@ -159,7 +159,8 @@ static pid_t start_sibling(const char *kind)
 
 /*
  * Executes the operation in the measured task. All events are opened before the
- * task runs, as each open in a running task would schedule its events.
+ * task runs, because opening an event in a running task would schedule its
+ * events.
  */
 static void in_task(const char *op, bool task, int groups, int size, bool has_sibling)
 {
@@ -212,7 +213,10 @@ static int op_groups(const char *op, bool task, int groups, int size,
 		}
 		/* Let the task sleep in read() while its events are opened. */
 		usleep(20000);
-		/* Without an event of the task, the CPU's groups could stay at a switch. */
+		/*
+		 * Without an event of the task, the CPU's groups could stay
+		 * during a switch.
+		 */
 		if (!task) {
 			struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x00c4);
 
@@ -237,7 +241,10 @@ static int op_groups(const char *op, bool task, int groups, int size,
 	return status;
 }
 
-/* Measures a task in the first of many control groups; another is in the second one. */
+/*
+ * Measures a task in the first of many control groups; another task is in the
+ * second one.
+ */
 static void op_cgroup(bool rotate, int groups, int events)
 {
 	char path[64], other[64];

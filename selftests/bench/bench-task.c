@@ -17,7 +17,7 @@
 
 #define MAX_PER_TASK	7
 
-/* Events that take every counter of the CPU. */
+/* Events that use every counter of the CPU. */
 static const struct {
 	__u32 type;
 	__u64 config;
@@ -38,7 +38,7 @@ static const struct {
 
 #define LENGTH(array)	((int)(sizeof(array) / sizeof(*(array))))
 
-/* Opens events for all counters but the last @spare ones. */
+/* Opens events for all counters except the last @spare ones. */
 static void open_all(int *fd, bool inherit, int spare)
 {
 	int i, events = is_amd() ? LENGTH(amd_events) : LENGTH(intel_events);
@@ -83,7 +83,7 @@ static void ping_pong(int times, const char *name)
 	waitpid(child, NULL, 0);
 }
 
-/* Switches between this task with events and another one without. */
+/* Switches between this task, which has events, and another one without events. */
 static void op_switch(int times)
 {
 	int fd[MAX_PER_TASK];
@@ -92,7 +92,7 @@ static void op_switch(int times)
 	ping_pong(times, "other");
 }
 
-/* Slots, and the metrics that they lead. */
+/* Slots, and the metrics in their group. */
 static void open_metrics(int *fd)
 {
 	static const __u64 config[] = { 0x0400, 0x8000, 0x8100, 0x8200, 0x8300 };
@@ -132,7 +132,7 @@ static void op_read_metrics(int times)
 #define CALL_STACK	(PERF_SAMPLE_BRANCH_CALL_STACK | PERF_SAMPLE_BRANCH_USER | \
 			 PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES)
 
-/* Opens an event whose samples, of which none comes, have branches. */
+/* Opens an event with branch stacks whose period is too long for a sample. */
 static void switch_with(__u64 branches, int times)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
@@ -165,16 +165,16 @@ static void op_clones(int times)
 
 /*
  * Rotates events that stay on their counters. All counters are in use, one of
- * them by a pinned event of the CPU. Another group of the CPU needs it and never
- * gets it, so perf core rotates, and removes the task's events and schedules them
- * again.
+ * them by a pinned event of the CPU. Another group of the CPU needs that
+ * counter and never gets it, so the perf core rotates: it removes the task's
+ * events and schedules them again.
  */
 static void op_rotate_same(int times)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_HARDWARE,
 					       is_amd() ? PERF_COUNT_HW_INSTRUCTIONS :
 							  PERF_COUNT_HW_REF_CPU_CYCLES);
-	/* AMD's counters are all alike: a group of six needs every one. */
+	/* AMD's counters are all alike: a group of six needs all of them. */
 	int i, leader = -1, fd[MAX_PER_TASK], group = is_amd() ? LENGTH(amd_events) : 1;
 
 	open_all(fd, false, 1);
@@ -266,7 +266,7 @@ static void op_read(int times)
 		read_value(fd[3]);
 }
 
-/* Reads the event by its page and RDPMC, without a system call. */
+/* Reads the event through its page with RDPMC, without a system call. */
 static inline __u64 read_by_page(struct perf_event_mmap_page *page)
 {
 	__u32 seq, index, lo, hi, width;
@@ -333,12 +333,13 @@ static void op_tick(int times)
 	spin_ms(times * 4);
 }
 
-/* What perf record asks for by default. */
+/* The default sample contents of perf record. */
 #define SAMPLED	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD)
 
 /*
- * Overflows every 10,000 branches, 200 times per sample, if @on; a pass of the
- * loop has four branches. Samples have @branches, and are as @precise as that.
+ * If @on, overflows every 10,000 branches, 200 times per sample; a pass of the
+ * loop has four branches. Samples have @branches, and @precise is their
+ * precision.
  */
 static void sample(int times, bool on, __u64 branches, int precise)
 {
@@ -354,7 +355,7 @@ static void sample(int times, bool on, __u64 branches, int precise)
 	}
 	if (precise) {
 		attr.precise_ip = precise;
-		/* Records do not wait for others: they do not have the cgroup. */
+		/* Records are not buffered, because they do not contain the cgroup. */
 		attr.sample_type = SAMPLED | PERF_SAMPLE_CGROUP;
 	}
 	if (on)
@@ -386,7 +387,7 @@ static void op_sample_precise(int times)
 	sample(times, true, 0, 2);
 }
 
-/* Disables and enables a precise event with 200 records that have waited. */
+/* Disables and enables a precise event with 200 buffered records. */
 static void op_records(int times)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
@@ -450,8 +451,8 @@ static void op_shares(int ms, char **group)
 
 /*
  * phases: prints the relative errors of the scaled counts of ten events on four
- * counters. The work changes its kind every few milliseconds. The truth is
- * measured with the same work and no more events than counters.
+ * counters. The work changes its type every few milliseconds. The true counts
+ * are measured with the same work and no more events than counters.
  */
 #define EVENTS	10
 
@@ -465,7 +466,7 @@ static void phases(void)
 	}
 }
 
-/* Counts the work with @nr events at once, and scales the counts as perf does. */
+/* Counts the work with @nr events at a time, and scales the counts like perf. */
 static void count_phases(const __u64 *config, int nr, double *counted)
 {
 	struct one_count count;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes marks into the emulated PMU's report where functions of the kernel begin
- * and return: the report's line of a mark has the totals since the CPU's mark
- * before (selftests/vpmu/README.md). Only calls by tasks with a certain name are
- * marked. Several functions are separated by commas and get marks in their order;
- * they must not call one another.
+ * Writes marks into the emulated PMU's report at the start and the return of
+ * kernel functions. A mark's line in the report has the totals since the CPU's
+ * previous mark (selftests/vpmu/README.md). Only calls by tasks with a certain
+ * name are marked.
  *
- * With symbol=bench_mark_nothing, calls and marks an empty function, to measure
- * the cost of the probe.
+ * Several functions are separated by commas and get marks in their order; they
+ * must not call one another. With symbol=bench_mark_nothing, the module calls
+ * and marks an empty function, to measure the cost of the probe.
  */
 
 #include <linux/kprobes.h>

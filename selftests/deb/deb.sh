@@ -51,13 +51,13 @@ read -r release old <"$results/releases"
 
 because() { tail -n 10 "$results/$phase.log" | sed 's/^/# /'; }
 
-# went PHASE [WORDS]: succeeds if the phase has ended with status 0, and its output has the words.
+# went PHASE [WORDS]: succeeds if the phase has ended with status 0, and its output contains the words.
 went() {
 	phase=$1
 	[[ $(<"$results/$1.status") == 0 ]] && { [[ -z ${2:-} ]] || grep -qF -e "$2" "$results/$1.log"; }
 }
 
-# says PHASE STATUS WORDS: the phase has ended with that status, and its output has the words.
+# says PHASE STATUS WORDS: succeeds if the phase has ended with that status, and its output contains the words.
 says() {
 	phase=$1
 	[[ $(<"$results/$1.status") == "$2" ]] && grep -qE "$3" "$results/$1.log"
@@ -101,7 +101,7 @@ check deb.skips_an_old_kernel says too-old 77 'BUILD_EXCLUSIVE'
 check deb.purges went purge
 check deb.leaves_nothing is_silent rest
 
-# The module that DKMS has built, loaded and used in a guest.
+# Load the DKMS-built module in a guest and use it.
 pack() {
 	# shellcheck disable=SC2016
 	in_root "$root" sh -c 'cd "$1" && find . | cpio --quiet -o -H newc -R 0:0 >"$2"' sh "$results/files" "$work/files.cpio"

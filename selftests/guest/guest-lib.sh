@@ -5,7 +5,7 @@
 RPMU=$PWD
 CPU_PMU=/sys/bus/event_source/devices/cpu
 
-# Lines that must not be in the kernel's log after a run.
+# Lines that must not appear in the kernel's log during a run.
 TROUBLE='WARNING:|BUG:|Oops|Call Trace|general protection|unchecked MSR|[Uu]nknown NMI|NMI received for unknown reason|[Uu]hhuh|Dazed and confused|irq loop stuck|possible .*lock|inconsistent lock|lock held when|suspicious RCU|soft lockup|hard LOCKUP|detected stall|blocked for more than|UBSAN|KASAN|KCSAN|refcount_t|sleeping function called|scheduling while atomic|non-static key|panicked at|page allocation failure'
 
 # cmdline KEY: prints the value of rpmu.KEY= on the kernel's command line.
@@ -21,7 +21,7 @@ checks_itself() {
 	esac
 }
 
-# log_mark WHAT: writes a mark to the kernel's log, where log_since begins.
+# log_mark WHAT: writes a mark to the kernel's log, at which log_since starts.
 log_mark() {
 	mark="rpmu-selftest: mark $(cut -d' ' -f1 /proc/uptime) $*"
 	echo "<6>$mark" >/dev/kmsg
@@ -39,8 +39,7 @@ log_trouble() {
 	if [ "$1" = all ]; then dmesg; else log_since; fi | grep -E "$TROUBLE"
 }
 
-# watchdog 0|1: switches the NMI watchdog, which uses a counter of each CPU; succeeds if
-# the kernel has done so.
+# watchdog 0|1: switches the NMI watchdog, which uses a counter of each CPU; succeeds if the kernel has done it.
 watchdog() {
 	echo "$1" >/proc/sys/kernel/nmi_watchdog 2>/dev/null
 	[ "$(cat /proc/sys/kernel/nmi_watchdog 2>/dev/null)" = "$1" ]

@@ -25,7 +25,7 @@ install() {
 	make -C "$top" modules_install INSTALL_MOD_PATH="$work/there" "$@" >"$said" 2>&1
 }
 
-# modprobe, modinfo: those of the tool root, on what is installed.
+# modprobe, modinfo: the tool root's programs, on the installed files.
 modprobe() { in_root "$root" modprobe --dirname "$work/there" --set-version "$release" "$@" 2>>"$said"; }
 modinfo() { in_root "$root" modinfo --basedir "$work/there" --set-version "$release" "$@" 2>>"$said"; }
 
@@ -47,7 +47,7 @@ is_for_this_kernel() {
 	[[ $magic == "$release "* && $(modinfo --field license rpmu) == GPL && $(modinfo --field name rpmu) == rpmu ]]
 }
 
-# The version is that of the packages.
+# The version equals the packages' version.
 has_version() {
 	local version
 	version=$(modinfo --field version rpmu) || return
@@ -74,8 +74,9 @@ is_smaller() {
 	(($(size) < full))
 }
 
-# The tool root plays the machine: it has no bwrap to enter another. The kernel's tree is not the user's to write. With CPP,
-# Kbuild would preprocess the tree's generated Rust files again, as it does after another checkout's build.
+# Run in the tool root as if it were the machine: it has no bwrap to enter another root. The user may not write to the
+# kernel's tree. With CPP set, Kbuild would preprocess the tree's generated Rust files again, as it does after another
+# checkout's build.
 installs_without_a_tool_root() {
 	local root_options=(--setenv KDIR "$kernel/tree" --ro-bind "$kernel/tree" "$kernel/tree" --setenv RPMU_CACHE "$cache"
 		--setenv MAKEFLAGS 'CPP=x86_64-linux-gnu-gcc-14\ -E\ -DOTHER' --setenv INSTALL_MOD_PATH "$work/there")

@@ -14,10 +14,10 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/rpmu-probe.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 kdir=$work/kdir said=$work/said
 
-# tool NAME TEXT: a program that prints TEXT.
+# tool NAME TEXT: creates a program that prints TEXT.
 tool() { printf '#!/bin/sh\necho "%s"\n' "$2" >"$work/bin/$1" && chmod +x "$work/bin/$1"; }
 
-# fresh: a build directory that lacks nothing, and its tools.
+# fresh: creates a complete build directory, and its tools.
 fresh() {
 	local program
 	rm -rf "${work:?}"/{kdir,bin}
@@ -42,7 +42,7 @@ probe() { PATH=$work/bin "$top/scripts/probe" "$@" >"$said" 2>&1; }
 
 lacks_nothing() { fresh && probe "$kdir" && [[ ! -s $said ]]; }
 
-# finds WORDS COMMAND…: after COMMAND, the probe fails with one line, which has WORDS.
+# finds WORDS COMMAND…: after COMMAND, the probe fails with one line, which contains WORDS.
 finds() {
 	local words=$1
 	shift
@@ -51,7 +51,7 @@ finds() {
 	! probe "$kdir" && [[ $(wc -l <"$said") == 1 ]] && grep -q "^rpmu: missing: .*$words" "$said"
 }
 
-# notes WORDS COMMAND…: after COMMAND, the probe succeeds with one line, which has WORDS.
+# notes WORDS COMMAND…: after COMMAND, the probe succeeds with one line, which contains WORDS.
 notes() {
 	local words=$1
 	shift
@@ -85,7 +85,8 @@ needs_no_metadata() {
 	probe --from-source "$kdir"
 }
 
-# names LLVM COMPILER: of a kernel that clang built, the probe asks for the compiler that LLVM=… stands for, until it is there.
+# names LLVM COMPILER: for a kernel that clang built, the probe requires the compiler that LLVM=… selects, until it
+# exists.
 names() {
 	fresh
 	sed -i 's/^CONFIG_CC_VERSION_TEXT=.*/CONFIG_CC_VERSION_TEXT="Debian clang version 19.1.7"/' "$kdir/include/config/auto.conf"
@@ -94,7 +95,7 @@ names() {
 	LLVM=$1 probe "$kdir" && [[ ! -s $said ]]
 }
 
-# chooses OPTIONS COMMAND…: after COMMAND, in a build directory of clang's and lld's, the probe tells make OPTIONS.
+# chooses OPTIONS COMMAND…: after COMMAND, in a build directory of clang's and lld's, the probe passes OPTIONS to make.
 chooses() {
 	local expected=$1
 	shift
@@ -112,7 +113,7 @@ uses_others() {
 		CC='ccache gcc-14' chooses 'CC=ccache gcc-14' tool ccache '' && CC='ccache gcc-14' probe "$kdir" && [[ ! -s $said ]]
 }
 
-# make says it before it compiles.
+# make runs the probe before it compiles.
 make_says_it() {
 	fresh
 	release 7.2.12+deb13-amd64

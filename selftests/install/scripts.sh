@@ -14,7 +14,8 @@ trap 'rm -rf "$work"' EXIT
 said=$work/said
 because() { tail -n 5 "$said" | sed 's/^/# /'; }
 
-# each COMMAND…: runs COMMAND with each script as its last argument; succeeds if all do, and there are some.
+# each COMMAND…: runs COMMAND with each script as its last argument; succeeds if all do, and there is at least one
+# script.
 each() {
 	local script status=0 scripts
 	mapfile -t scripts < <(grep -lsE '^usage "usage: |^# usage: dkms-' "$top"/scripts/* "$top"/selftests/*/*.sh)
@@ -28,8 +29,8 @@ each() {
 	return $((status || ${#scripts[@]} < 20))
 }
 
-# run STATUS WORDS ARGUMENT SCRIPT: succeeds if SCRIPT ends with that status (! for any but 0) and says WORDS. In an empty
-# directory, where the scripts of DKMS would make files.
+# run STATUS WORDS ARGUMENT SCRIPT: succeeds if SCRIPT ends with that status (! for any but 0) and prints WORDS. Runs in
+# an empty directory, because DKMS's scripts would create files there.
 run() {
 	local status=0 said
 	mkdir -p "$work/empty"
@@ -38,7 +39,7 @@ run() {
 	if [[ $1 == ! ]]; then ((status)); else [[ $1 == "$status" ]]; fi
 }
 
-# A script that waits for another, which waits for a step.
+# A script that waits for another script, which waits for a step.
 cat >"$work/inner" <<END
 #!/usr/bin/env bash
 . "$top/scripts/lib.sh"
@@ -51,7 +52,7 @@ product=\$("$work/inner")
 END
 chmod +x "$work/inner" "$work/outer"
 
-# Ctrl-C, which all processes in the foreground get.
+# Send SIGINT to all processes in the foreground, like Ctrl-C.
 says_once_that_it_was_interrupted() {
 	local status=0 tries=0
 	set -m

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stands in for perf where perf's own tests look for the symbols of its workloads:
- * distributions strip perf. Runs these workloads itself, compiled from the kernel's
- * source, and leaves everything else to the installed perf.
+ * Replaces perf where perf's own tests need the symbols of its workloads,
+ * because distributions strip perf. Runs these workloads itself, compiled from
+ * the kernel's source, and passes everything else to the installed perf.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static struct test_workload *const workloads[] = {
 	&workload__thloop, &workload__brstack, &workload__datasym, NULL
 };
 
-/* What the tests ask for. */
+/* The commands that the tests run. */
 static const char *const symbols[] = {
 	"test_loop", "brstack", "brstack_bench", "workload_datasym_buf1", NULL
 };

@@ -13,7 +13,7 @@ kernel=$("$top/scripts/kernel")
 root=$("$top/scripts/toolroot")
 lock shutdown
 
-# The next kernel.
+# The kernel that is started next.
 work=$cache/shutdown-$(key "$top")
 rm -rf "$work"
 mkdir -p "$work/root/opt/rpmu"

@@ -28,7 +28,7 @@
 /* Longer than any load takes. */
 #define HANG_S		10
 
-/* The allocations that are failed: this one, and each so many further. */
+/* The allocations that fail: the first one, and the distance between two of them. */
 static unsigned int first = 1, step = 1;
 
 static bool fail_nth(unsigned int n)
@@ -71,8 +71,9 @@ static bool of_memory(int err)
 
 /*
  * The opener is a process that opens an event while rpmu loads, and keeps it
- * until told to close it. A load that fails after that waits for the event to be
- * closed; the opener closes it after HANG_S, so that the test can report it.
+ * open until told to close it. A load that fails after that waits for the event
+ * to be closed; the opener closes it after HANG_S, so that the test can report
+ * this.
  */
 enum { IDLE, TRIES, HAS_EVENT, HAS_GIVEN_UP };
 
@@ -100,8 +101,8 @@ static __u64 now_ms(void)
 }
 
 /*
- * Waits until the built-in driver's PMU has gone, as an event on it would keep
- * rpmu from loading; then tries until there is a PMU again.
+ * Waits until the built-in driver's PMU has been removed, because an event on
+ * it would prevent rpmu from loading; then retries until there is a PMU again.
  */
 static int open_in_between(void)
 {
@@ -248,7 +249,7 @@ static int open_group(const struct perf_event_attr *attr, unsigned int size)
 		if (fds[i] < 0)
 			err = errno;
 	}
-	/* The last event has not been opened if there was an error. */
+	/* If there was an error, the last event has not been opened. */
 	for (i -= !!err; i; i--)
 		close(fds[i - 1]);
 	return err;
@@ -271,7 +272,10 @@ static int open_all(void)
 
 	attrs[1].inherit = 1;
 	attrs[2].config1 = 0x10001;
-	/* A precise event; and one with call stacks, for which each task has memory. */
+	/*
+	 * A precise event, and an event with call stacks, for which each task
+	 * has memory.
+	 */
 	attrs[4].sample_period = 100003;
 	attrs[4].sample_type = PERF_SAMPLE_IP;
 	attrs[4].precise_ip = 2;

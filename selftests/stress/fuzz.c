@@ -69,8 +69,8 @@ static __u64 number(void)
 
 /*
  * Returns any config, or one that has a constraint on some model: limited to
- * some counters, corrupting, with an extra register, on a fixed counter, of TSX,
- * or with reserved bits.
+ * some counters, corrupting, with an extra register, on a fixed counter, of
+ * TSX, or with reserved bits.
  */
 static __u64 raw_config(void)
 {
@@ -197,7 +197,7 @@ static void do_open(void)
 		attr.precise_ip = one_in(2) ? 0 : below(4);
 	if (one_in(50))
 		attr.sample_period = number();
-	/* Flip any bit, also reserved and new ones. */
+	/* Flip any bit, including reserved and new ones. */
 	if (one_in(16))
 		((__u8 *)&attr)[below(sizeof(attr))] ^= 1 << below(8);
 	attr.remove_on_exec = 0;
@@ -286,7 +286,7 @@ static void do_mmap(void)
 	calls++;
 }
 
-/* Executes branches and memory accesses, to be counted. */
+/* Executes branches and memory accesses for the events to count. */
 static void work(void)
 {
 	branch_loop(1 + below(2000));
@@ -412,10 +412,11 @@ static void do_cgroup(void)
 			break;
 		attr.disabled = one_in(2);
 		/*
-		 * Not pinned: if a pinned event gets no counter at a switch between control
-		 * groups, the perf core of 7.3.4 leaves the PMU disabled for good
-		 * (perf_cgroup_switch() disables PMUs with events of control groups,
-		 * merge_sched_in() decrements their number, and the enable skips the PMU).
+		 * Not pinned: if a pinned event gets no counter at a switch
+		 * between control groups, the perf core of 7.3.4 leaves the PMU
+		 * disabled for good (perf_cgroup_switch() disables PMUs with
+		 * events of control groups, merge_sched_in() decrements the
+		 * number of these events, and the enable skips the PMU).
 		 */
 		close_slot(slot);
 		fds[slot] = perf_open(&attr, dir, below(cpus), -1, PERF_FLAG_PID_CGROUP);

@@ -58,8 +58,8 @@ static bool snapshot(int fd)
 }
 
 /*
- * A guest's life: it is given counters, runs, KVM reads them and gives them other
- * periods. Where pinned events of others have all counters, it has none.
+ * A guest's life: it gets counters and runs, and KVM reads them and gives them
+ * other periods. If pinned events of others occupy all counters, it gets none.
  */
 static bool use_counters(int fd)
 {
@@ -93,7 +93,7 @@ static bool use_counters(int fd)
 	return fine;
 }
 
-/* One pass in so many has a snapshot at each write of a register on its CPU. */
+/* One of this many passes takes a snapshot at each write of a register on its CPU. */
 #define IN_WRITES	8
 
 static bool pass(int fd, bool counters)
@@ -101,7 +101,7 @@ static bool pass(int fd, bool counters)
 	bool in_writes = rand() % IN_WRITES == 0, fine;
 	int calls;
 
-	/* A CPU that is off line is left for another pass. */
+	/* If the CPU is offline, try it in another pass. */
 	if (!run_on(rand() % sysconf(_SC_NPROCESSORS_CONF)))
 		return true;
 	if (in_writes)
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	do {
 		fine = pass(fd, counters);
 	} while (fine && sigtimedwait(&end, NULL, &pause) != SIGTERM);
-	/* At least these have happened if anything has. */
+	/* If anything has worked, these have worked at least once. */
 	if (fine && (!did.entries || !did.snapshots)) {
 		errno = ENODATA;
 		fine = failed("no VM entry");

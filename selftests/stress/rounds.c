@@ -40,7 +40,7 @@ static void close_all(const int *fds, unsigned int n)
 			close(fds[n]);
 }
 
-/* Opens and closes software events, as events on rpmu would keep it loaded. */
+/* Opens and closes software events, because events on rpmu would keep it loaded. */
 static void compute(void)
 {
 	static const __u64 configs[] = {
@@ -65,7 +65,10 @@ static void compute(void)
 	}
 }
 
-/* Opens events on every CPU, and leaves counters to the loop that must count exactly. */
+/*
+ * Opens events on every CPU, and leaves counters free for the loop that must
+ * count exactly.
+ */
 static void count_cpus(void)
 {
 	static const __u64 configs[] = { 0x0c4, 0x1c4 };

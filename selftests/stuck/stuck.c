@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes the CPU that loads it hang: it counts with interrupts off, so that
- * nothing but an NMI comes through. Afterwards it refuses to stay loaded.
+ * Hangs the CPU that loads it: it counts with interrupts off, so that only an
+ * NMI can interrupt it. Then loading fails, so that the module does not stay
+ * loaded.
  */
 
 #include <linux/irqflags.h>

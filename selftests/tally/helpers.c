@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The helpers of rust/perf, and of what it is built on. */
+/* The C helpers of rust/perf, and of the layers below it. */
 
 #include "../../rust/helpers.c"
 #include "../../rust/static_calls.c"

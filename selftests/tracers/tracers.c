@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Plays the part of Intel PT and BTS, which the emulated machine lacks: the
- * kernel says that the machine has them, events of theirs are open for the
- * built-in driver, and PT raises its interrupt. Counts the calls of the functions
- * that handle it.
- *
- * The module has to be loaded before the driver, which looks for the features.
- * What it has changed is put back when it is unloaded.
+ * Imitates Intel PT and BTS, which the emulated machine lacks: the kernel
+ * reports their features, the built-in driver has open events of both, and PT
+ * raises its interrupt. Counts the calls of the functions that handle it. The
+ * module must be loaded before the driver, which checks the features. Unloading
+ * restores everything that it has changed.
  */
 
 #include <linux/cpu.h>
@@ -38,7 +36,7 @@ DEFINE_STATIC_CALL_NULL(tracers_del, void (unsigned int));
 DEFINE_STATIC_CALL_RET0(tracers_reserve, int (void));
 DEFINE_STATIC_CALL_NULL(tracers_release, void (void));
 
-/* The calls, and those that came in another order than the built-in driver's. */
+/* The calls, and those in another order than the built-in driver's. */
 static atomic_t pt_calls, bts_calls, disordered, ticks, lost_bits;
 
 static DEFINE_PER_CPU(int, bts_paused);
@@ -48,7 +46,7 @@ static int at_pt(struct kprobe *probe, struct pt_regs *regs)
 	u64 status;
 
 	atomic_inc(&pt_calls);
-	/* The bit is acknowledged first, as the next region may be full at once. */
+	/* The bit is acknowledged first, because the next region may be full at once. */
 	rdmsrq(MSR_CORE_PERF_GLOBAL_STATUS, status);
 	if (status & GLOBAL_STATUS_TRACE_TOPAPMI)
 		atomic_inc(&disordered);
@@ -102,7 +100,7 @@ static int set_pt(const char *value, const struct kernel_param *param)
 		error = -EINVAL;
 	if (error)
 		return error;
-	/* What has failed is not open, and is not closed later. */
+	/* If opening has failed, the event is not closed later. */
 	for (; open_pt < n && !error; open_pt += !error)
 		error = static_call(tracers_add)(EXCLUSIVE_PT);
 	for (; open_pt > n; open_pt--)
@@ -110,7 +108,7 @@ static int set_pt(const char *value, const struct kernel_param *param)
 	return error;
 }
 
-/* As bts_event_init() and bts_event_destroy(). */
+/* Like bts_event_init() and bts_event_destroy(). */
 static int set_bts(const char *value, const struct kernel_param *param)
 {
 	int before = open_bts, error = param_set_int(value, param);
@@ -149,9 +147,10 @@ static unsigned int nmis(void)
 }
 
 /*
- * PT on this CPU has filled a region: the bit, and an NMI as LVTPC delivers it. Counters
- * stand still in between, as an overflow would raise an NMI that handles both, and leave
- * this one unknown. The handler lets them run again, as does one that comes late.
+ * PT on this CPU has filled a region: sets the bit, and sends an NMI as LVTPC
+ * would deliver it. The counters stop in between, because an overflow would
+ * raise an NMI that handles both, and this NMI would then be unknown. The
+ * handler, even of a late NMI, starts the counters again.
  */
 static void interrupt_here(void *unused)
 {
@@ -181,8 +180,8 @@ module_param_cb(raise, &raise_ops, NULL, 0200);
 MODULE_PARM_DESC(raise, "Raises that many interrupts of PT on each CPU");
 
 /*
- * PT fills regions all the time, and LVTPC has yet to deliver their interrupts: they come
- * with the next one, which a counter raises.
+ * PT fills regions all the time, but LVTPC has not delivered their interrupts
+ * yet: they are handled with the next one, which a counter raises.
  */
 static DEFINE_PER_CPU(struct hrtimer, filling);
 static unsigned int fill_us;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Plays the part of those who use the built-in driver's code beside a driver that
- * has taken the PMU over: KVM, which asks for the values of GLOBAL_CTRL at each VM
- * entry and counts its guests' events, and BPF's bpf_get_branch_snapshot(), which
- * disables the PMU for a moment. There is no guest: the guest's instructions are a
- * loop with interrupts off, between two writes of GLOBAL_CTRL that are the VM entry
- * and the VM exit.
- *
- * /dev/vm_entry has a request for each; vm_entry.h describes them.
+ * Imitates the users of the built-in driver's code beside a driver that has
+ * taken the PMU over: KVM, which asks for the values of GLOBAL_CTRL at each VM
+ * entry and counts its guests' events, and BPF's bpf_get_branch_snapshot(),
+ * which disables the PMU for a moment. There is no guest: the guest's
+ * instructions are a loop with interrupts off, between two writes of
+ * GLOBAL_CTRL that stand for the VM entry and the VM exit. /dev/vm_entry has a
+ * request for each; vm_entry.h describes them.
  */
 
 #include <linux/file.h>
@@ -77,8 +76,8 @@ static struct opened opened[MAX_OPEN];
 static int snapshots_cpu = -1;	/* where each write of an MSR calls the snapshot */
 static atomic_t snapshots;
 static DEFINE_PER_CPU(bool, in_snapshot);
-static DEFINE_PER_CPU(bool, in_delivery);	/* of a PMI that was held back */
-static struct kvm_pmu *kvm_pmu;	/* all 0 but for PEBS */
+static DEFINE_PER_CPU(bool, in_delivery);	/* of a delayed PMI */
+static struct kvm_pmu *kvm_pmu;	/* all 0 except for PEBS */
 static struct debug_store *guest_ds;	/* the guest's */
 static void *guest_records;
 static int guest_cpu = -1;		/* where the guest runs */
@@ -86,11 +85,12 @@ static int guest_cpu = -1;		/* where the guest runs */
 static DEFINE_PER_CPU(struct perf_branch_entry[ENTRIES], entries);
 
 /*
- * Returns the number of entries, or -EBUSY at a write of a snapshot and in an NMI that
- * interrupts one: the built-in driver reads all snapshots of a CPU into the same memory,
- * and once their number changes under intel_pmu_lbr_filter(), it moves memory beyond
- * their end. BPF's bpf_prog_active likewise keeps programs of perf events from
- * interrupting those of tracepoints and kprobes.
+ * Returns the number of entries, or -EBUSY at a register write within a
+ * snapshot and in an NMI that interrupts a snapshot. The built-in driver reads
+ * all snapshots of a CPU into the same memory, and if their number changes
+ * under intel_pmu_lbr_filter(), it moves memory beyond their end. BPF's
+ * bpf_prog_active likewise prevents programs of perf events from interrupting
+ * those of tracepoints and kprobes.
  */
 static int take_snapshot(void)
 {
@@ -125,7 +125,7 @@ static void written(void *data, u32 msr, u64 value, int failed)
 		atomic_inc(&snapshots);
 }
 
-/* As vmx_vcpu_run() does with the result of perf_guest_get_msrs(). */
+/* Handles the result of perf_guest_get_msrs() like vmx_vcpu_run(). */
 static bool guest_control(u64 *host, u64 *guest)
 {
 	struct perf_guest_switch_msr *msrs;
@@ -142,7 +142,7 @@ static bool guest_control(u64 *host, u64 *guest)
 	return false;
 }
 
-/* The same with the other MSRs, at the VM entry or at the VM exit. */
+/* The same for the other MSRs, at the VM entry or at the VM exit. */
 static void switch_others(bool entry)
 {
 	struct perf_guest_switch_msr *msrs;
@@ -226,7 +226,7 @@ static u64 selected(void)
 	return set;
 }
 
-/* Returns whether a counter or a state differs from what was there. */
+/* Returns whether a counter or a state differs from the previous one. */
 static bool copy_counters(struct vm_entry_state *state, struct perf_event **events)
 {
 	bool changed = false;
@@ -323,10 +323,11 @@ static long send_nmi(void)
 }
 
 /*
- * Lets LVTPC raise NMIs again, and raises the one that it has held back: in a guest
- * an NMI ends the guest's execution, and comes after that. Counters stand still until
- * it has been sent, as an overflow before would raise one that handles both, and leave
- * this one unknown. The handler lets them run again, as does one that comes late.
+ * Lets LVTPC raise NMIs again, and raises the delayed one: in a guest, an NMI
+ * causes a VM exit, and is handled after it. The counters stop until the NMI
+ * has been sent, because an earlier overflow would raise an NMI that handles
+ * both, and this NMI would then be unknown. The handler, even of a late NMI,
+ * starts the counters again.
  */
 static long deliver_pmi(u32 lvtpc)
 {
@@ -334,7 +335,7 @@ static long deliver_pmi(u32 lvtpc)
 	unsigned int before;
 	long ret = 0;
 
-	/* A snapshot at a write would let them run. */
+	/* A snapshot at a write would start them. */
 	this_cpu_write(in_delivery, true);
 	rdmsrq(MSR_CORE_PERF_GLOBAL_CTRL, control);
 	do {
@@ -343,7 +344,7 @@ static long deliver_pmi(u32 lvtpc)
 		apic->write(APIC_LVTPC, lvtpc);
 	} while (nmis() != before);
 	rdmsrq(MSR_CORE_PERF_GLOBAL_STATUS, status);
-	/* The counters of precise events raise none. */
+	/* The counters of precise events do not raise NMIs. */
 	rdmsrq_safe(MSR_IA32_PEBS_ENABLE, &precise);
 	status &= ~precise;
 	if (status) {
@@ -381,7 +382,7 @@ static long enter_guest(struct vm_entry_run *run)
 	run->known = IS_ENABLED(CONFIG_GUEST_PERF_EVENTS);
 	run->switched = host != guest;
 	switch_others(true);
-	/* Like KVM, which leaves the register alone if both values are the same. */
+	/* Like KVM, which does not write the register if both values are the same. */
 	if (run->switched)
 		run_guest(host, guest, run->loops);
 	switch_others(false);
@@ -403,7 +404,7 @@ static void overflowed(struct perf_event *event, struct perf_sample_data *data,
 	}
 }
 
-/* As pmc_reprogram_counter() and intel_pmu_create_guest_lbr_event(). */
+/* Like pmc_reprogram_counter() and intel_pmu_create_guest_lbr_event(). */
 static long open_event(const struct vm_entry_open *open)
 {
 	struct perf_event_attr attr = {
@@ -477,7 +478,7 @@ static void access_record(bool write, u32 msr, u64 *value)
 		rdmsrq_safe(msr, value);
 }
 
-/* As intel_pmu_handle_lbr_msrs_access() and vmx_passthrough_lbr_msrs(). */
+/* Like intel_pmu_handle_lbr_msrs_access() and vmx_passthrough_lbr_msrs(). */
 static long access_records(struct vm_entry_records *it)
 {
 	struct perf_event *event = opened[it->nr % MAX_OPEN].event;
@@ -523,7 +524,10 @@ static long request(unsigned int request, unsigned long arg)
 
 	switch (request) {
 	case VM_ENTRY_SNAPSHOT:
-		/* The loop would not end, and nothing ends a task in the kernel. */
+		/*
+		 * Such a loop would not end, and a task in the kernel cannot be
+		 * killed.
+		 */
 		if (!arg)
 			return -EINVAL;
 		take_snapshot();
@@ -619,7 +623,7 @@ static unsigned long find(const char *name)
 	return address;
 }
 
-/* The built-in driver's function, also where it has found no LBR to take a snapshot of. */
+/* Calls the built-in driver's function even if that driver has found no LBR. */
 static unsigned long find_snapshot(void)
 {
 	struct static_call_key *key = (void *)find("__SCK__perf_snapshot_branch_stack");

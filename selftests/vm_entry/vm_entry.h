@@ -9,7 +9,7 @@
 #define VM_ENTRY_EVENTS		16
 #define VM_ENTRY_BRANCHES_MAX	32
 
-/* What a CPU's counters do, at one moment. */
+/* The state of a CPU's counters at one moment. */
 struct vm_entry_state {
 	__u32 nr;			/* in: the number of events */
 	__s32 fd[VM_ENTRY_EVENTS];	/* in: descriptors; -1 - n: event n of VM_ENTRY_OPEN */
@@ -21,7 +21,7 @@ struct vm_entry_state {
 	__u64 selected;			/* out: counters whose event select or control is enabled */
 };
 
-/* Events of the calling task, opened as KVM opens a guest's. */
+/* Events of the calling task, opened like KVM's events for a guest. */
 struct vm_entry_open {
 	__u32 type;
 	__u32 flags;
@@ -36,13 +36,13 @@ struct vm_entry_open {
 
 struct vm_entry_run {
 	__u64 loops;		/* in: passes of a loop of 2 instructions */
-	__u32 defer;		/* in: hold the PMI back until the VM exit */
+	__u32 defer;		/* in: delay the PMI until the VM exit */
 	__u32 switched;		/* out: whether KVM would switch GLOBAL_CTRL */
 	__u64 pebs;		/* in: the guest's PEBS_ENABLE */
-	__u64 reset;		/* in: the value that its counters start anew with */
+	__u64 reset;		/* in: the reload value of its counters */
 	__u32 threshold;	/* in: the number of records that raise a PMI */
-	__u32 records;		/* out: those that the guest has */
-	__u32 known;		/* out: whether the kernel can know of guests */
+	__u32 records;		/* out: the guest's records */
+	__u32 known;		/* out: whether the kernel supports guests */
 	__u32 reserved;
 };
 
@@ -61,11 +61,11 @@ struct vm_entry_branches {
 	} entries[VM_ENTRY_BRANCHES_MAX];	/* out: struct perf_branch_entry */
 };
 
-/* The branch records, which the event of a guest's branch stack lends to it. */
+/* The branch records, which the event of a guest's branch stack lends to the guest. */
 struct vm_entry_records {
 	__u32 nr;		/* in: what VM_ENTRY_OPEN returned */
-	__u32 write;		/* in: write the registers, else read them */
-	__u32 lent;		/* out: whether they are lent to the guest: else nothing is done */
+	__u32 write;		/* in: write the registers, otherwise read them */
+	__u32 lent;		/* out: whether they are lent; if not, nothing is done */
 	__u32 recording;	/* out: whether branches are recorded now, in the host */
 	__u64 select;
 	__u64 tos;
@@ -78,9 +78,15 @@ struct vm_entry_records {
 #define VM_ENTRY_STATE		_IOWR('V', 0, struct vm_entry_state)
 /* Enters a guest that executes a loop, and leaves it. */
 #define VM_ENTRY_RUN		_IOWR('V', 1, struct vm_entry_run)
-/* Calls bpf_get_branch_snapshot()'s function, then executes so many passes of a loop. */
+/*
+ * Calls bpf_get_branch_snapshot()'s function, then executes this many passes of
+ * a loop.
+ */
 #define VM_ENTRY_SNAPSHOT	_IO('V', 2)
-/* Has each write of an MSR on this CPU call it, or none. Returns the number of calls. */
+/*
+ * Makes each write of an MSR on this CPU call it, or none. Returns the number
+ * of calls.
+ */
 #define VM_ENTRY_SNAPSHOTS	_IO('V', 3)
 #define VM_ENTRY_OPEN		_IOW('V', 4, struct vm_entry_open)
 #define VM_ENTRY_CLOSE		_IO('V', 5)
@@ -90,9 +96,9 @@ struct vm_entry_records {
 /* Creates a guest with a mediated PMU, and ends one. */
 #define VM_ENTRY_MEDIATED	_IO('V', 9)
 #define VM_ENTRY_UNMEDIATED	_IO('V', 10)
-/* Calls bpf_get_branch_snapshot()'s function, and returns what it has found. */
+/* Calls bpf_get_branch_snapshot()'s function, and returns its result. */
 #define VM_ENTRY_BRANCHES	_IOR('V', 11, struct vm_entry_branches)
-/* Accesses the branch records as a guest does to which they are lent. */
+/* Accesses the branch records like a guest to which they are lent. */
 #define VM_ENTRY_RECORDS	_IOWR('V', 12, struct vm_entry_records)
 
 #endif

@@ -14,9 +14,9 @@ ask() {
 	local process=$!
 	# Duplicated, as Bash closes the coprocess's when it ends.
 	exec 3<&"${guest[0]}" 4>&"${guest[1]}"
-	# Input before the shell runs would be lost.
+	# Input that arrives before the shell runs would be lost.
 	IFS= read -r -t 240 -d '#' before <&3 || true
-	# The guest may have ended already, with a status that tells.
+	# The guest may have ended already; its status shows why.
 	trap '' PIPE
 	printf '%s' "$commands" >&4 2>/dev/null || true
 	trap - PIPE

@@ -50,7 +50,7 @@ report() {
 # boot MODEL THREADS [DEFECTS]: boots a guest of two CPUs and prints its TAP stream and that of its report.
 boot() {
 	local lower=${1,,} name defects=() words=rpmu.pebs=0
-	# AMD's differ in what follows the first word.
+	# AMD's names differ after the first word.
 	[[ $1 =~ ^(EPYC|phenom|Opteron) ]] || lower=${lower%%-*}
 	name=bare-${lower//[,=]/-}-$((2 / $2))x$2${3:+-$3}
 	case ${3:-} in
@@ -59,7 +59,7 @@ boot() {
 	*) defects=(--defects "$3") words+=" rpmu.defects=$3" ;;
 	esac
 	export VPMU_REPORT=$logs/$name.report
-	# A guest that dies early does not write one.
+	# A guest that dies early does not write a report.
 	: >"$VPMU_REPORT"
 	"$top/scripts/guest" --run test --icount --cpu "$1" --smp "$((2 / $2)),$2" --name "$name" "${defects[@]}" --append \
 		"initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0 rpmu.tests=bare $words" </dev/null || true

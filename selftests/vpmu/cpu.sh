@@ -6,7 +6,7 @@
 vpmu_cpu() {
 	local cpu=$1 lacking
 	case $cpu in
-	Icelake-Server) cpu=$cpu,model=106 ;; # QEMU's 134 is no Ice Lake
+	Icelake-Server) cpu=$cpu,model=106 ;; # QEMU's model 134 is not an Ice Lake
 	# A microcode without the bug that the built-in driver warns about.
 	SandyBridge) cpu=$cpu,stepping=7,ucode-rev=0x2800000000 ;;
 	SandyBridge,model=45) cpu=$cpu,stepping=7,ucode-rev=0x70c00000000 ;;
@@ -25,8 +25,8 @@ vpmu_cpu() {
 	echo "$cpu$(printf ',-%s' "${lacking[@]}")"
 }
 
-# vpmu_words MODEL: prints the words that the kernel's command line needs on MODEL: it would warn of mitigations for AMD's
-# CPUs that need what TCG lacks.
+# vpmu_words MODEL: prints the words that the kernel's command line needs on MODEL. Without them, the kernel would warn
+# of mitigations for AMD's CPUs that need features missing in TCG.
 vpmu_words() {
 	[[ ! $1 =~ ^(EPYC|phenom|Opteron) ]] || echo mitigations=off
 }

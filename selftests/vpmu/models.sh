@@ -13,9 +13,9 @@ it records branches, perf record -b must find nothing but the program's only loo
 Boots Intel's models once more with PEBS: precise samples of a loop must lie on its two instructions, as often as counted.
 Boots Skylake once more with transactions that corrupt counter 3, which the driver must protect." "$@"
 
-# MODEL:EVENTS:ONE:TWO:EXTRA: QEMU's model, the driver's name for its events, the number of general counters with one and
-# with two threads per core, and another message that the driver must print. TWO is empty for AMD's models, for which TCG
-# has no threads; EVENTS is then the driver's own name.
+# MODEL:EVENTS:ONE:TWO:EXTRA: QEMU's model, the driver's name for its events, the number of general-purpose counters
+# with one and with two threads per core, and another message that the driver must print. TWO is empty for AMD's models,
+# for which TCG has no threads; EVENTS is then the driver's own name.
 models=(
 	'Nehalem:Nehalem:4:4:erratum AAJ80 worked around'
 	'Westmere:Westmere:4:4:'
@@ -147,7 +147,7 @@ for model in "${models[@]}"; do
 		*) check "$name: no workaround" lacks 'HSD29' ;;
 		esac
 		check "$name: no warning" silent
-		# On Intel's CPUs the first event is on the fixed counter, so the second is on a general one.
+		# On Intel's CPUs, the first event is on the fixed counter, so the second is on a general-purpose one.
 		check "$name: instructions on two counters" \
 			[ "$(grep -c '^counts: 10000000,,instructions:u,.*,100.00,' "$answer")" = 2 ]
 		check "$name: branches" grep -q '^counts: 4999999,,branches:u,.*,100.00,' "$answer"
@@ -195,7 +195,7 @@ for model in "${models[@]}"; do
 	esac
 	check "$name: the built-in driver has PEBS of format $format" says "PEBS fmt$format, "
 	check "$name: no warning" silent
-	# Each record takes 99,999 events, an odd number: of 10,000,000 instructions and 15,000,000 cycles.
+	# Each record takes 99,999 events, an odd number, out of 10,000,000 instructions and 15,000,000 cycles.
 	check "$name: perf record -e instructions:upp" precise instructions 50
 	check "$name: perf record -e cycles:upp" precise cycles 75
 done

@@ -20,7 +20,7 @@ said=$work/said
 
 because() { tail -n 20 "$said" | sed 's/^/# /'; }
 
-# ends STATUS WORDS ARGUMENT…: vpmu-run ends with that status, and its output has the words.
+# ends STATUS WORDS ARGUMENT…: vpmu-run ends with that status, and its output contains the words.
 ends() {
 	local want=$1 words=$2 status=0
 	shift 2
@@ -29,7 +29,7 @@ ends() {
 	[[ $status == "$want" ]] && grep -qE -e "$words" "$said"
 }
 
-# The guest's perf is the tool root's, with its libraries.
+# The guest uses the tool root's perf, with its libraries.
 tools=$work/tools
 mkdir -p "$tools"
 selftests=$cache/selftests-$(key "$top")-$(key "$kernel")/root/opt/rpmu
@@ -47,7 +47,7 @@ counts() {
 		grep -qE '^ *4999999 +branches:u' "$said"
 }
 
-# The help has the models of scripts/guest.
+# The help lists the models of scripts/guest.
 all_models() {
 	local model
 	"$work/vpmu-run" --help >"$said"
@@ -60,7 +60,7 @@ all_models() {
 	done
 }
 
-# The documents, as the tool root sees them.
+# The documents, with the paths of the tool root.
 copy=$cache/vpmu-documents-$(key "$top")
 trap 'rm -rf "$work" "$copy"' EXIT
 rm -rf "$copy"
@@ -74,7 +74,7 @@ check package.counts_on_amd counts --cpu EPYC-Rome --parallel
 check package.no_pmu ends 0 'no pmu' --pmu off -- sh -c '[ ! -e /sys/bus/event_source/devices/cpu ] && echo no pmu'
 check package.program ends 0 '^hello$' --program /usr/bin/printf --file "$work/COPYING:/tmp2/it" -- \
 	sh -c 'grep -q GENERAL /tmp2/it && /usr/bin/printf "hello\n"'
-# The guest mounts over these directories where nothing is in them.
+# The guest mounts file systems over these directories, which contain nothing.
 mkdir "$work/nc"
 cp /usr/bin/printf "$work/nc/a"
 # shellcheck disable=SC2016 # the guest's

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Changes the kernel's BTF, for as long as it is loaded: it describes a kernel
- * whose structure has one member more, or another one's name changed, or whose BTF
- * makes no sense. The kernel itself stays as it is.
+ * Changes the kernel's BTF while it is loaded: the BTF then describes a kernel
+ * whose structure has an extra member, or in which another member's name is
+ * changed, or is invalid. The kernel itself does not change.
  */
 
 #include <linux/btf.h>
@@ -10,7 +10,7 @@
 #include <asm/processor-flags.h>
 #include <asm/special_insns.h>
 
-/* What an inserted member takes, in bits. */
+/* The size of an inserted member, in bits. */
 #define INSERTED	64
 
 static ulong start;
@@ -111,7 +111,7 @@ static bool find(void)
 	return false;
 }
 
-/* Moves the member and those behind it by so many bits. */
+/* Moves the member and those behind it by this many bits. */
 static void move_members(int by)
 {
 	struct btf_member *end = members_of(changed) + BTF_INFO_VLEN(changed->info);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Has something that a driver of the core PMU needs, for as long as it is
- * loaded: the last thing of a kind, so that the driver has got the others.
+ * While it is loaded, holds something that a driver of the core PMU needs. If
+ * there are several of a kind, it holds the last one, so that the driver has
+ * already taken the others.
  */
 
 #include <linux/cpuhotplug.h>
@@ -84,7 +85,7 @@ static void taken_overflow(struct perf_event *sampled, struct perf_sample_data *
 {
 }
 
-/* An event of this module's own; KVM opens those of guests in the same way. */
+/* An event of this module; KVM opens its guests' events in the same way. */
 static int open_event(bool guest)
 {
 	struct perf_event_attr attr = {

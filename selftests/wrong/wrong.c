@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Has the emulated PMU of every CPU get something wrong, for as long as it is
- * loaded: selftests/vpmu/README.md says what there is.
+ * Injects errors into the emulated PMU of every CPU while it is loaded;
+ * selftests/vpmu/README.md lists the errors.
  */
 
 #include <linux/module.h>

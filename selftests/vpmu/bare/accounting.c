@@ -33,7 +33,7 @@ static void accounted_msrs(void)
 		count(c);
 		accounted(counter_msr(c), 1, 0, 0);
 	}
-	/* Reading the accounting is not accounted. */
+	/* Reads of the accounting are not accounted. */
 	accounted(STATUS, 2, 1, 1);
 	wr(ACCT_SELECT, ACCT_CLEAR);
 	accounted(STATUS, 0, 0, 0);
@@ -71,8 +71,8 @@ static void accounted_instructions(void)
 }
 
 /*
- * Marks around one operation and one run. selftests/vpmu/bare.sh checks them in
- * the report that QEMU writes when it exits.
+ * Sets marks around one operation and one run. selftests/vpmu/bare.sh checks
+ * them in the report that QEMU writes when it exits.
  */
 static void marks(void)
 {
@@ -110,7 +110,7 @@ const struct check accounting_checks[] = {
  * 2^18 instructions.
  */
 #define IDLE_LOOPS	1000000
-/* A boot accesses fewer MSRs. */
+/* A boot accesses fewer MSRs than this. */
 #define IDLE_MOST	10000
 
 static void idle(void)

@@ -121,7 +121,7 @@ static u64 program(unsigned int c, u64 event, u32 flags)
 	return select;
 }
 
-/* Runs run_between() with this counter, from this value on; returns the count. */
+/* Runs run_between() with this counter, starting from this value; returns the count. */
 static u64 run_counter(unsigned int c, u64 event, u32 flags, s64 from)
 {
 	u64 select = program(c, event, flags);
@@ -216,7 +216,10 @@ static void amd_exact(void)
 	} events[] = {
 		{ EVENT_INSTRUCTIONS, RUN_INSTRUCTIONS },
 		{ EVENT_BRANCHES, RUN_BRANCHES },
-		/* One conditional branch a round is never taken, the other not in the last. */
+		/*
+		 * One conditional branch is never taken, the other one in each
+		 * round except the last.
+		 */
 		{ EVENT_TAKEN, RUN_BRANCHES - LOOPS - 1 },
 		{ EVENT_NEAR_RETURNS, LOOPS },
 		{ EVENT_FAR, 0 },
@@ -275,7 +278,7 @@ static void amd_global(void)
 	same(rd(GLOBAL_STATUS), 3, "PerfCntrGlobalStatus, a bit set");
 	wr(GLOBAL_STATUS_CLR, 2);
 	same(rd(GLOBAL_STATUS), 1, "PerfCntrGlobalStatus, a bit cleared");
-	/* A counter of whose two enable bits one is set. */
+	/* A counter with only one of its two enable bits set. */
 	wr(ctr(0), 0);
 	run.on = 2;
 	run_between(&run);
@@ -358,8 +361,9 @@ static void amd_host_and_guest(void)
 }
 
 /*
- * Operations dispatched to the load-store unit, by their units: loads, stores,
- * and those that load from and store to the same address, which are one.
+ * Operations dispatched to the load-store unit, by unit mask: loads, stores,
+ * and operations that load from and store to the same address, which count as
+ * one.
  */
 static void amd_dispatch(void)
 {
@@ -400,8 +404,8 @@ static void amd_dispatch(void)
 }
 
 /*
- * A large-increment event loses increments, unless the odd counter takes its
- * carry. The rate of the event is declared: two runs may differ by a few.
+ * A large-increment event loses increments unless the odd counter takes its
+ * carry. The event's rate is declared: two runs may differ by a few.
  */
 static void amd_merged(void)
 {
@@ -466,7 +470,10 @@ static u64 northbridge_work(void)
 	return rd(ctr(1));
 }
 
-/* Family 10h: an event of the northbridge replaces that of another core's counter. */
+/*
+ * Family 10h: an event of the northbridge replaces the event of another core's
+ * counter.
+ */
 static void amd_northbridge(void)
 {
 	int other = cpumask_next(raw_smp_processor_id(), cpu_online_mask);
@@ -483,7 +490,7 @@ static void amd_northbridge(void)
 	leave_northbridge(NULL);
 }
 
-/* As marks() of Intel's checks. */
+/* Like marks() of Intel's checks. */
 static void amd_marks(void)
 {
 	struct run run = {

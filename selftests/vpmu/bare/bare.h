@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared by the checks of the emulated PMU. They program it as hardware
- * validation would: through its registers, without a PMU driver.
+ * Shared by the checks of the emulated PMU. They program it like hardware
+ * validation: through its registers, without a PMU driver.
  */
 #ifndef VPMU_BARE_H
 #define VPMU_BARE_H
@@ -41,7 +41,7 @@
 struct branch_class {
 	const char *name;
 	u16 select;
-	/* in run.S: per round, and in addition or less in total */
+	/* in run.S: per round, and a correction of the total */
 	s8 each, offset;
 	/* in exact_mix.S */
 	u32 exact_mix;
@@ -52,7 +52,7 @@ struct placed_event {
 	u16 select;
 	/* masks, with one and with two threads per core */
 	u8 counters[2];
-	/* counts instructions; otherwise any number but 0 */
+	/* counts instructions; otherwise any non-zero number */
 	bool exact;
 };
 
@@ -101,9 +101,9 @@ struct bare {
 	int generals;
 	/* all counters, as bits of IA32_PERF_GLOBAL_CTRL */
 	unsigned long counters;
-	/* the defects that the PMU has */
+	/* the PMU's defects */
 	bool ht_leak, tfa;
-	/* the model's, or LBR_AMD; 0 records if branches are not recorded */
+	/* the model's, or LBR_AMD; 0 records if the CPU records no branches */
 	u8 lbr_format, lbr_depth;
 	/* PEBS is switched on */
 	bool pebs;
@@ -169,7 +169,7 @@ void clear_pmu(void);
 u32 counter_msr(unsigned int c);
 u32 counter_ecx(unsigned int c);
 u64 count(unsigned int c);
-/* Writes 48 bits of @value, or the low 32 where no more can be written. */
+/* Writes 48 bits of @value, or the low 32 bits if no more can be written. */
 void preset(unsigned int c, s64 value);
 void select_event(unsigned int c, u32 event, u32 flags);
 /* Starts a fixed counter, or a general one with instructions. */
@@ -201,7 +201,7 @@ void run_between(const struct run *run);
 /* Runs run_between() with these counters enabled in IA32_PERF_GLOBAL_CTRL. */
 void run_with(u64 counters);
 
-/* pebs_program.S: the same with a loop of so many instructions. */
+/* pebs_program.S: the same with a loop of this many instructions. */
 #define PEBS_INSNS		5
 extern const u32 pebs_ips[PEBS_INSNS + 1];
 void run_pebs(const struct run *run, const u64 *loads, u64 *stores);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Last branch records (SDM vol. 3, chapters 17 and 19; APM vol. 2, 13.1.1.9):
- * what a program with known branches leaves behind, record by record, in the
+ * checks the records of a program with known branches, one by one, in the
  * format of each model and with each filter.
  */
 #include <linux/array_size.h>
@@ -56,7 +56,7 @@ static const struct {
 	[BRANCH_FAR] =		{ "far branch",		8, 22, 8 },
 };
 
-/* What is recorded: classes, levels, and if calls are a stack. */
+/* The recorded branches: classes, levels, and whether calls are a stack. */
 struct filter {
 	u32 classes;
 	bool kernel, user, call_stack;
@@ -95,7 +95,7 @@ static u64 selection(const struct filter *f)
 	       (f->call_stack ? EN_CALLSTACK : 0);
 }
 
-/* Selects and clears the records. Returns what starts and stops recording. */
+/* Selects and clears the records. Returns the value that starts and stops recording. */
 static struct run prepare(const struct filter *f)
 {
 	struct run run = { .loops = 2 };
@@ -140,7 +140,7 @@ static void stop(const struct run *run)
 	wr(run->off_msr, run->off);
 }
 
-/* The record of this age; 0 is the newest. */
+/* The record with this age; 0 is the newest. */
 static struct record record(unsigned int age)
 {
 	unsigned int depth = bare.lbr_depth, i = age;
@@ -165,19 +165,22 @@ static struct record record(unsigned int age)
 	return r;
 }
 
-/* Whether the target is not in the instruction. */
+/* Whether the target is indirect: not encoded in the instruction. */
 static bool predicted(u32 class)
 {
 	return class != BRANCH_REL_JMP && class != BRANCH_REL_CALL && class != BRANCH_FAR;
 }
 
-/* Mispredicted, by README.md of the emulated PMU: bits 8:4 of the sum are ones. */
+/*
+ * Whether the branch is mispredicted: by README.md of the emulated PMU, bits
+ * 8:4 of the sum are ones.
+ */
 static bool mispredicted(u32 class, u64 from, u64 to)
 {
 	return predicted(class) && ((from + to) & 0x1f0) == 0x1f0;
 }
 
-/* Such a branch, so many instructions after the last one that was recorded. */
+/* Checks such a branch, this many instructions after the last recorded one. */
 static struct record encode(u32 class, u64 from, u64 to, u64 insns)
 {
 	u64 flag = mispredicted(class, from, to) ? BIT_ULL(63) : 0;
@@ -216,7 +219,10 @@ static void same_record(unsigned int age, const struct record *r, const char *wh
 	same(got.info, r->info, "%s: info, record %u", what, age);
 }
 
-/* The records of run_branches(), the oldest first; at most the last ones. */
+/*
+ * The records of run_branches(), the oldest first; only the last ones if they
+ * do not fit.
+ */
 static struct record wanted[MAX_DEPTH];
 static unsigned int recorded, insns;
 
@@ -268,7 +274,7 @@ static void want_all(const struct filter *f, u64 loops)
 	}
 }
 
-/* Runs the program, which records what the list says and nothing else. */
+/* Runs the program: it must record exactly the branches in the list. */
 static void check_run(const struct filter *f, u64 loops, const char *what)
 {
 	static const struct record none;
@@ -334,8 +340,8 @@ static void stop_user(void *unused)
 }
 
 /*
- * The level of the target decides. exact_loop has one branch: DEC, of two bytes,
- * and JNZ back to it.
+ * The target's level decides. exact_loop has one branch: DEC, of two bytes, and
+ * JNZ back to it.
  */
 static void lbr_levels(void)
 {
@@ -366,7 +372,7 @@ static void lbr_levels(void)
 	same(loops, 1, "CPUs with nothing but the loop of exact_loop");
 }
 
-/* From Haswell on, a return removes the call that it returns from. */
+/* From Haswell on, a return removes the record of its call. */
 static void lbr_call_stack(void)
 {
 	struct filter f = {
@@ -383,7 +389,7 @@ static void lbr_call_stack(void)
 	same(recorded, 2, "calls at the end");
 }
 
-/* An instruction that faults: #GP to its handler, and IRET to behind it. */
+/* An instruction that faults: #GP to its handler, and IRET to the next instruction. */
 static void lbr_exception(void)
 {
 	struct filter f = { BIT(BRANCH_FAR), true, true };
@@ -417,7 +423,7 @@ static void lbr_exception(void)
 	same(record(2).from, 0, "a third far branch");
 }
 
-/* Counts the records that are not of run_between(), whose loop is less than 100 bytes. */
+/* Counts the records outside of run_between(), whose loop is less than 100 bytes. */
 static unsigned int records_outside(void)
 {
 	unsigned int age, outside = 0;
@@ -434,7 +440,7 @@ static unsigned int records_outside(void)
 }
 
 /*
- * SDM vol. 3, 18.4.7: with FREEZE_LBRS_ON_PMI nothing is recorded after a PMI:
+ * SDM vol. 3, 18.4.7: with FREEZE_LBRS_ON_PMI, nothing is recorded after a PMI:
  * DEBUGCTL.LBR is clear or, from version 4 on, LBR_FRZ is set.
  */
 static void lbr_freeze(void)
@@ -456,7 +462,7 @@ static void lbr_freeze(void)
 		start_counter(0, LEVEL_OS | WITH_PMI);
 		preset(0, -(s64)RUN_INSTRUCTIONS / 2);
 		run_with(1);
-		/* Here a frozen stack stays as the PMI found it. */
+		/* A frozen stack stays in the state at the PMI. */
 		debugctl = rd(DEBUGCTL);
 		if (!freeze)
 			stop(&run);
@@ -480,7 +486,7 @@ static void lbr_freeze(void)
 	}
 }
 
-/* The same with AMD's registers: the status tells of it, and of frozen counters. */
+/* The same with AMD's registers: the status reports it, and frozen counters. */
 static void amd_lbr_freeze(void)
 {
 	static const u64 debugctls[] = {
@@ -542,7 +548,7 @@ static void amd_lbr_registers(void)
 	}
 }
 
-/* The registers, their values after RESET, and what else would fault. */
+/* The registers, their values after RESET, and accesses that must fault. */
 static void lbr_registers(void)
 {
 	static const u64 addresses[] = {

@@ -23,7 +23,7 @@
 #define BRANCHES		17
 
 #ifndef __ASSEMBLER__
-/* As branch_program.S says. */
+/* As described in branch_program.S. */
 struct branch {
 	u32 from, to, class, insns;
 };

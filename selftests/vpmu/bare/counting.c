@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Counting: which events, on which counters, at which levels, how many. */
+/* Counting: the events, counters and privilege levels, and the counts. */
 #include <linux/cpumask.h>
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
@@ -158,7 +158,10 @@ static noinline void prefetch_hints(void)
 		     : : "r" (&bare));
 }
 
-/* As many that are no prefetches: NOPs, 0F 18 /0 of a register, and 0F 18 /7. */
+/*
+ * As many instructions that are not prefetches: NOPs, 0F 18 /0 of a register,
+ * and 0F 18 /7.
+ */
 static noinline void other_hints(void)
 {
 	asm volatile("nopl (%0)\n\t"
@@ -275,8 +278,8 @@ static void reads_while_running(void)
 }
 
 /*
- * This CPU halts for 40 ms, but for interrupts. Reference cycles, which equal
- * the TSC while a CPU runs, stay far behind it.
+ * This CPU halts for 40 ms, except for interrupts. Reference cycles, which
+ * equal the TSC while a CPU runs, stay far behind the TSC.
  */
 static void halted(void)
 {
@@ -301,7 +304,7 @@ static void halted(void)
 	expect(count(FIXED + 2) < tsc / 8, "%llu reference cycles in %llu", count(FIXED + 2), tsc);
 }
 
-/* For all CPUs, as the program may run on any of them. */
+/* For all CPUs, because the program may run on any of them. */
 static u16 user_events[MAX_GENERAL];
 static u64 user_counts[MAX_GENERAL];
 static u8 user_levels[MAX_GENERAL];

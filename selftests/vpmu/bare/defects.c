@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The defects of the hardware, as in README.md of the emulated PMU, and their
- * absence where they are off; and what the threads of a core share.
+ * The defects of the hardware, as described in README.md of the emulated PMU,
+ * and their absence if they are off; and state that the threads of a core
+ * share.
  */
 #include <linux/cpumask.h>
 #include <linux/irqflags.h>
@@ -20,8 +21,8 @@
 #define CORRUPTING_TOO	0x82d0
 
 /*
- * The other one of the two CPUs, which is the sibling thread where a core has
- * two. It does one thing at a time for this CPU.
+ * The other one of the two CPUs, which is the sibling thread if the core has
+ * two. It executes one request at a time for this CPU.
  */
 static struct {
 	/* enabled counters */
@@ -134,7 +135,7 @@ static void leak_to_the_sibling(void)
 	}
 }
 
-/* The sibling's counter may overflow by leaked events. */
+/* Leaked events can make the sibling's counter overflow. */
 static void leak_overflows(void)
 {
 	u64 events = undisturbed(1, CORRUPTING);
@@ -288,8 +289,9 @@ static void read_instructions(void *unused)
 }
 
 /*
- * AnyThread counts what both threads of the core retire: of the other one at
- * least the loop, and at most what it counts itself, for longer.
+ * AnyThread counts instructions that either thread of the core retires. The
+ * other thread contributes at least the loop, and at most its own count over a
+ * longer time.
  */
 static void any_thread(void)
 {
@@ -337,8 +339,8 @@ static void loop_when_other_halts(void *unused)
 }
 
 /*
- * The same while this thread is halted: its counter overflows when the other
- * thread makes it overflow, not when something else wakes this one up.
+ * The same while this thread is halted: its counter must overflow when the
+ * other thread makes it overflow, not when something else wakes this thread.
  */
 static void any_thread_halted(void)
 {

@@ -72,7 +72,7 @@ int rdpmc_safe(u32 ecx, u64 *value)
 	int err = -EFAULT;
 	u32 low, high;
 
-	/* A fault continues behind the XOR. */
+	/* After a fault, execution continues behind the XOR. */
 	asm volatile("1: rdpmc\n"
 		     "xor %[err], %[err]\n"
 		     "2:\n"

@@ -37,7 +37,7 @@ static void run_here(const struct check *check)
 	} else {
 		check->run();
 	}
-	/* Does not clear the accounting: the report needs the marks. */
+	/* Do not clear the accounting: the report needs the marks. */
 	if (!idle)
 		stop_pmu();
 	local_irq_restore(flags);

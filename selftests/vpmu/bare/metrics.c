@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MSR_PERF_METRICS: which shares of the slots it reports, and what software has
- * to do with it and fixed counter 3 together (SDM vol. 3, "Performance
+ * MSR_PERF_METRICS: the shares of the slots that it reports, and how software
+ * must use it together with fixed counter 3 (SDM vol. 3, "Performance
  * Metrics"). The shares are those in README.md of the emulated PMU.
  */
 #include <linux/array_size.h>
@@ -133,14 +133,14 @@ static void metrics_shares(void)
 		if (expect(!rdpmc_safe(RDPMC_METRICS, &value), "RDPMC faults"))
 			same(value, rd(MSR_PERF_METRICS), "RDPMC");
 	}
-	/* From zero again. */
+	/* Start from zero again. */
 	restore(0, 0);
 	same(rd(MSR_PERF_METRICS), 0, "cleared");
 	run_with(BOTH);
 	check_run("cleared");
 }
 
-/* They count with bit 48 while fixed counter 3 counts, at its levels. */
+/* The shares count with bit 48 while fixed counter 3 counts, at its levels. */
 static void metrics_enable(void)
 {
 	static const struct {
@@ -194,8 +194,8 @@ static void stop_user(void *unused)
 }
 
 /*
- * User code has other shares than the kernel's, which do not count. exact_loop
- * has no loads; every other of its instructions is a branch.
+ * User code has other shares than the kernel's code, which does not count.
+ * exact_loop has no loads; every other instruction of it is a branch.
  */
 static void metrics_levels(void)
 {
@@ -216,8 +216,8 @@ static void metrics_levels(void)
 }
 
 /*
- * What was saved and is restored, counter 3 first, continues: it has the weight
- * of its slots.
+ * Values that were saved and are restored, counter 3 first, continue: they are
+ * weighted by their slots.
  */
 static void metrics_restore(void)
 {
@@ -240,20 +240,20 @@ static void metrics_restore(void)
 	run_with(BOTH);
 	same(count(SLOTS), saved + slots, "slots, continued");
 	check_run("continued");
-	/* As many slots with other shares: the mean. */
+	/* The same number of slots with other shares: the result is the mean. */
 	restore(slots, 0xff00);
 	run_with(BOTH);
 	for (i = 0; i < MAX_SHARES; i++)
 		weight[i] = of_run(i) + (i == 1 ? 16 * RUN_INSTRUCTIONS : 0);
 	check_shares(rd(MSR_PERF_METRICS), weight, 32 * RUN_INSTRUCTIONS, "mean");
-	/* Restored before counter 3, shares are of other slots. */
+	/* If shares are restored before counter 3, they are shares of other slots. */
 	restore(0, 0);
 	wr(MSR_PERF_METRICS, metrics);
 	wr(counter_msr(SLOTS), saved);
 	expect(rd(MSR_PERF_METRICS) != metrics, "the order makes no difference");
 }
 
-/* One of the two registers cleared alone shows. */
+/* Clearing only one of the two registers shows in the result. */
 static void metrics_together(void)
 {
 	unsigned int i, sum;
@@ -300,7 +300,7 @@ static void metrics_overflow(void)
 	same(rd(STATUS), BIT_ULL(SLOTS), "status, slots alone");
 	wr(RESET, BIT_ULL(SLOTS));
 
-	/* A PMI for the shares, the slots being cleared alone. */
+	/* A PMI for the shares, because only the slots were cleared. */
 	start_counter(SLOTS, LEVEL_OS | WITH_PMI);
 	restore(-(slots / 10) & WIDTH_MASK, 0xff000000);
 	wr(counter_msr(SLOTS), 0);

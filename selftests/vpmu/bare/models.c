@@ -12,7 +12,7 @@
 
 /*
  * A round of run.S has two conditional branches. The first is never taken, the
- * second in all rounds but the last.
+ * second in all rounds except the last.
  */
 static const struct branch_class nehalem_branches[] = {
 	{ "all, precise",	0x04c4, 5, 0, 30511711 },

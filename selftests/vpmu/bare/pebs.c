@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Precise sampling (SDM vol. 3, 17.4.9, 20.3.1.1.1, 20.3.6.2, 20.3.8.1, 20.9):
- * the records of a program of which each instruction is known, field by field,
- * in the format of each model.
+ * checks the records of a program whose every instruction is known, field by
+ * field, in the format of each model.
  */
 #include <linux/array_size.h>
 #include <linux/string.h>
@@ -48,7 +48,7 @@ static bool adaptive(void)
 	return bare.model->pebs_format == 4;
 }
 
-/* In words; of the adaptive format the basic group. */
+/* In words; for the adaptive format, the basic group. */
 static unsigned int record_size(void)
 {
 	static const u8 sizes[] = { 0, 0xb0, 0xc0, 0xc8, 0x20 };
@@ -71,7 +71,7 @@ static u64 ip(unsigned int pos)
 	return (u64)run_pebs + pebs_ips[pos];
 }
 
-/* What the records have in common. */
+/* The common fields of all records. */
 struct wanted {
 	u64 ip, next, rax, r8, r9, address;
 };
@@ -140,7 +140,10 @@ static void run_loop(unsigned int c)
 	run_pebs(&run, loads, stores);
 }
 
-/* The general registers, the old order's and that of the adaptive group. */
+/*
+ * The general-purpose registers, in the old order and in the order of the
+ * adaptive group.
+ */
 static void check_regs(const u64 *r, const struct wanted *w, bool old, u64 nr)
 {
 	u64 buf = (u64)stores;
@@ -176,7 +179,7 @@ static void check_record(const u64 *r, const struct event *e, const struct wante
 	}
 }
 
-/* Every record of an event. The next event after the overflow is the sampled one. */
+/* Checks every record of an event. The event after the overflow is the sampled one. */
 static void check_event(const struct event *e, u64 period, u64 source)
 {
 	u64 per_loop = e->pos < 0 ? INSNS : 1;
@@ -209,7 +212,7 @@ static void registers(void)
 {
 	const struct model *m = bare.model;
 	u64 four = GENMASK_ULL(3, 0), bits = four | four << 32;
-	/* Addresses have 48 bits, where five-level paging exists 57. */
+	/* Addresses have 48 bits, or 57 with five-level paging. */
 	unsigned int sign = adaptive() ? 56 : 47;
 	unsigned int bit;
 
@@ -252,7 +255,7 @@ static void instructions(void)
 	}
 }
 
-/* All loads and all stores: from the second format on with their addresses. */
+/* All loads and all stores: from the second format on, with their addresses. */
 static void memory(void)
 {
 	bool nehalem = !bare.model->full_width;
@@ -264,8 +267,8 @@ static void memory(void)
 }
 
 /*
- * Runs an instruction after a load from @from and a store to @to, of which one
- * lets the counter overflow.
+ * Runs an instruction after a load from @from and a store to @to, one of which
+ * makes the counter overflow.
  */
 #define DEFINE_ACCESS(name, insn)						\
 static void name(const u64 *from, u64 *to)					\
@@ -299,7 +302,7 @@ DEFINE_ACCESS(store_string, "mov $5, %%ecx\nrep stosb")
 DEFINE_ACCESS(scan_string, "mov $5, %%ecx\nrep lodsl")
 DEFINE_ACCESS(prefetch_line, "prefetcht0 40(%%rsi)")
 
-/* The address is that of the operand, and of the last element of a string. */
+/* The address is the operand's; for a string instruction, its last element's. */
 static void addresses(void)
 {
 	static const struct {
@@ -358,7 +361,10 @@ static void addresses(void)
 		wr(MSR_PEBS_DATA_CFG, 0);
 }
 
-/* Load latency, by the rates of README.md some loads. The program loads nothing else. */
+/*
+ * Load latency: some loads, by the rates of README.md. The program executes no
+ * other loads.
+ */
 static void load_latency(void)
 {
 	bool nehalem = !bare.model->full_width;
@@ -396,7 +402,7 @@ out:
 	wr(MSR_PEBS_LD_LAT_THRESHOLD, 0);
 }
 
-/* PS_EN on counter 3: the address of stores, by the rates of README.md some of them. */
+/* PS_EN on counter 3: the address of some stores, by the rates of README.md. */
 static void precise_store(void)
 {
 	struct event e = {
@@ -417,7 +423,7 @@ static void precise_store(void)
 	check_record(buffer, &e, &w, (u64[]){ w.address, 1, 0 }, 0);
 }
 
-/* The PMI comes with the record that reaches the threshold, and freezes the counters. */
+/* The record that reaches the threshold raises the PMI, which freezes the counters. */
 static void check_threshold(void)
 {
 	struct event e = { .select = INST_RETIRED, .pos = -1 };
@@ -432,7 +438,7 @@ static void check_threshold(void)
 	same(pmi.value, -998 & WIDTH_MASK, "reloaded counter in the PMI");
 	same(area.index, (u64)(buffer + 3 * record_size()), "index");
 
-	/* Two records do not reach it. */
+	/* Two records do not reach the threshold. */
 	clear_pmu();
 	prepare(3 * record_size());
 	start_event(&e, 2000);
@@ -471,7 +477,7 @@ static void lost(void)
 	same(rd(STATUS), 1, "status without PEBS_ENABLE");
 }
 
-/* Cycles are no precise event. Extended PEBS samples them all the same. */
+/* Cycles are not a precise event, but extended PEBS samples them. */
 static void not_precise(void)
 {
 	struct event e = { .select = 0x003c, .pos = -1 };

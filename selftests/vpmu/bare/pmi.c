@@ -106,7 +106,7 @@ static void lvtpc_masks_itself(void)
 	same(pmi.count, 1, "PMIs, LVTPC masked");
 }
 
-/* A PMI that finds LVTPC masked is lost; the status stays (11.5.1). */
+/* A PMI that finds LVTPC masked is lost; the status bit stays (11.5.1). */
 static void masked_pmi(void)
 {
 	lvtpc(MASKED);
@@ -128,8 +128,8 @@ static void masked_pmi(void)
 }
 
 /*
- * While software has the APIC disabled, its LVT is masked, and stays so when the
- * APIC is enabled (SDM vol. 3, 11.4.7.2).
+ * While software has the APIC disabled, its LVT is masked, and stays masked
+ * when the APIC is enabled (SDM vol. 3, 11.4.7.2).
  */
 static void apic_off(void)
 {
@@ -161,7 +161,7 @@ static void apic_off(void)
 	same(pmi.count, 1, "PMIs, APIC on");
 }
 
-/* One PMI for all counters that overflow together. */
+/* One PMI for all counters that overflow at the same time. */
 static void one_pmi_for_all(void)
 {
 	unsigned int c;
@@ -194,9 +194,9 @@ static void pmi_again(void)
 }
 
 /*
- * SDM vol. 3, 18.4.7: with FREEZE_PERFMON_ON_PMI no counter counts after a PMI:
- * GLOBAL_CTRL is 0 or, from version 4 on, CTR_FRZ is set. The count until then
- * is the skid.
+ * SDM vol. 3, 18.4.7: with FREEZE_PERFMON_ON_PMI, no counter counts after a
+ * PMI: GLOBAL_CTRL is 0 or, from version 4 on, CTR_FRZ is set. The count until
+ * then is the skid.
  */
 static void freeze_on_pmi(void)
 {
@@ -303,14 +303,14 @@ static void freeze_while_smm(void)
 	for_each_counter(c)
 		same(count(c), without[c], "counter %u, frozen", c);
 	same(rd(MSR_IA32_DEBUGCTLMSR), DEBUGCTLMSR_FREEZE_IN_SMM, "DEBUGCTL");
-	/* RSM restores what was enabled, and nothing else. */
+	/* RSM restores the enabled counters, and nothing else. */
 	wr(CTRL, BIT_ULL(FIXED));
 	outb(0x55, APM_COMMAND);
 	same(rd(CTRL), BIT_ULL(FIXED), "GLOBAL_CTRL");
 	wr(CTRL, 0);
 }
 
-/* Version 4: software can freeze the counters as the hardware does. */
+/* Version 4: software can freeze the counters like the hardware. */
 static void set_by_software(void)
 {
 	if (bare.model->version < 4)

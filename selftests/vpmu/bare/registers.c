@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The registers: which exist, their values after RESET, their writable bits. */
+/* The registers: which ones exist, their values after RESET, their writable bits. */
 #include <linux/array_size.h>
 #include <linux/cpumask.h>
 #include <linux/smp.h>
@@ -64,7 +64,7 @@ static void cpuid_0ah(void)
 	expect(cpuid_ecx(1) & BIT(15), "CPUID.01H:ECX has no PDCM");
 }
 
-/* Writes every bit alone: those in @bits stick, the others fault. */
+/* Writes each bit separately: bits in @bits are stored, the others fault. */
 static void check_bits(u32 msr, u64 bits, u64 unknown)
 {
 	unsigned int bit;
@@ -90,8 +90,8 @@ static void check_bits(u32 msr, u64 bits, u64 unknown)
 }
 
 /*
- * PC is reserved from Sandy Bridge on, AnyThread where CPUID says so. A CPU
- * with TFA has TSX, and so IN_TX and, on counter 2, IN_TXCP (SDM vol. 3B,
+ * PC is reserved from Sandy Bridge on, AnyThread if CPUID says so. A CPU with
+ * TFA has TSX, and therefore IN_TX and, on counter 2, IN_TXCP (SDM vol. 3B,
  * "Performance Monitoring and Intel TSX").
  */
 static void select_bits(void)
@@ -252,14 +252,17 @@ static void perf_capabilities(void)
 	same(value & PERF_CAP_SMM_FREEZE, PERF_CAP_SMM_FREEZE, "freezing in SMM");
 	same(!!(value & PERF_CAP_METRICS), !!bare.model->metrics, "PERF_METRICS");
 	same(value & PERF_CAP_LBR_FMT, bare.model->lbr_format, "LBR format");
-	/* Without PEBS, as in MISC_ENABLE and absent_msrs(); pebs.c has its fields. */
+	/*
+	 * The value without PEBS, as for MISC_ENABLE and absent_msrs(); pebs.c
+	 * tests its fields.
+	 */
 	same(value & ~(PERF_CAP_FULL_WIDTH | PERF_CAP_SMM_FREEZE | PERF_CAP_METRICS |
 		       PERF_CAP_LBR_FMT | (bare.pebs ? PERF_CAP_PEBS_MASK : 0)), 0,
 	     "missing features");
 	expect(wr_faults(MSR_IA32_PERF_CAPABILITIES, value), "PERF_CAPABILITIES can be written");
 }
 
-/* Request and response bits of each generation; others may exist. */
+/* Request and response bits of each generation; there may be others. */
 static void extra_registers(void)
 {
 	u64 bits = bare.model->full_width ? BIT_ULL(0) | BIT_ULL(16) | BIT_ULL(37) :
@@ -360,7 +363,10 @@ static void read_elsewhere(void *sum)
 	*(u64 *)sum = sum_of_registers();
 }
 
-/* Writes on this CPU do not change another one's registers, even in one core. */
+/*
+ * Writes on this CPU do not change the registers of another CPU, even on the
+ * same core.
+ */
 static void own_registers(void)
 {
 	unsigned int other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
