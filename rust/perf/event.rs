@@ -201,7 +201,7 @@ impl<T: Operations> Event<T> {
     }
 
     /// Returns `attr.type` and `attr.config` as the user has set them.
-    pub fn asked_for(&self) -> (u32, u64) {
+    pub fn attr_config(&self) -> (u32, u64) {
         // SAFETY: The event is valid, and these two do not change once it is open.
         let attr = unsafe { &raw const (*self.as_raw()).attr };
         // SAFETY: `attr` points into the event, which is valid. The perf core changes these two
@@ -210,7 +210,7 @@ impl<T: Operations> Event<T> {
     }
 
     /// Returns `attr.config1` as the user has set it.
-    pub fn asked_for_besides(&self) -> u64 {
+    pub fn attr_config1(&self) -> u64 {
         // SAFETY: The event is valid, and the attribute does not change once it is open; the
         // members of the union are `u64`.
         unsafe { (*self.as_raw()).attr.__bindgen_anon_3.config1 }

@@ -74,7 +74,7 @@ pub fn schedule<T: Operations>(event: &Event<T>, counter: usize) {
 
 #[cold]
 fn trace_schedule<T: Operations>(event: &Event<T>, counter: u32) {
-    let (event_type, config) = event.asked_for();
+    let (event_type, config) = event.attr_config();
     #[cfg(CONFIG_TRACEPOINTS)]
     // SAFETY: The tracepoint accepts any values, in any context.
     unsafe {
@@ -110,7 +110,7 @@ fn trace_place_failed<T: Operations>(
     counters: u64,
     reason: &impl Display,
 ) {
-    let (event_type, config) = event.asked_for();
+    let (event_type, config) = event.attr_config();
     let text = Text::new(reason);
     #[cfg(CONFIG_TRACEPOINTS)]
     // SAFETY: The tracepoint accepts any values, in any context. It copies the text, which ends

@@ -32,7 +32,7 @@ pub(in crate::driver) struct Failure {
     /// The event's id (`PERF_EVENT_IOC_ID`).
     pub(in crate::driver) number: u64,
     /// `attr.type` and `attr.config`.
-    pub(in crate::driver) asked_for: (u32, u64),
+    pub(in crate::driver) attr_config: (u32, u64),
     /// The number of events in the group, including the leader.
     pub(in crate::driver) members: u32,
     /// Set if the event is pinned, and so in the error state now.
@@ -49,7 +49,7 @@ impl Failure {
             when: Ticks::now(),
             times: 1,
             number: event.number(),
-            asked_for: event.asked_for(),
+            attr_config: event.attr_config(),
             members,
             pinned: event.is_pinned(),
             task: event.is_of_task().then(Caller::current),

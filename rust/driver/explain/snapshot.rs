@@ -64,13 +64,13 @@ struct Shown {
 impl Shown {
     /// Describes `event`, which is on this CPU or waits there.
     fn new(event: &Event<Driver>, group: u64) -> Self {
-        let (event_type, config) = event.asked_for();
+        let (event_type, config) = event.attr_config();
         Self {
             number: event.number(),
             group,
             event_type,
             config,
-            config1: event.asked_for_besides(),
+            config1: event.attr_config1(),
             pinned: event.is_pinned(),
             task: event.is_of_task().then(Caller::current),
         }
@@ -280,7 +280,7 @@ impl Snapshot {
 
     /// Writes a failure and its reason.
     fn fmt_failure(failure: &Failure, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (event_type, config) = failure.asked_for;
+        let (event_type, config) = failure.attr_config;
         write!(
             f,
             "{}type={event_type} config={config:#x} id={} members={} failed={} ms_ago={}",
