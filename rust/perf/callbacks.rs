@@ -313,7 +313,7 @@ impl<T: Operations> Callbacks<T> {
             // Only when nothing can fail any more: after a failure, the perf core would detach what
             // it has not attached.
             // SAFETY: This is `event_init`, and `attach()` has been called.
-            unsafe { Event::<T>::from_raw(event).attach_beside() };
+            unsafe { Event::<T>::from_raw(event).set_attach_state() };
             // SAFETY: In `event_init`, only the PMU uses these fields of the event.
             unsafe {
                 (*event).destroy = Some(Self::destroy_callback);
@@ -371,7 +371,7 @@ impl<T: Operations> Callbacks<T> {
                 this.set_id(None);
                 events.remove(id);
             })?;
-            if this.is_told_of_switches() {
+            if this.wants_sched_task() {
                 // SAFETY: The PMU is registered, and this is a CPU of it with interrupts off.
                 // `del_callback()` decrements the count.
                 unsafe { bindings::rpmu_helper_perf_sched_cb_inc(pmu.as_raw()) };
@@ -452,7 +452,7 @@ impl<T: Operations> Callbacks<T> {
         event.set_counter(None);
         event.state().store(STOPPED | UPTODATE, Relaxed);
         event.set_id(None);
-        if event.is_told_of_switches() {
+        if event.wants_sched_task() {
             // The PMU's context stays on the other CPU's list (`perf_sched_cb_inc()`), and
             // unregistering the PMU would free it: keep the module for good.
             // SAFETY: The PMU is valid, and the event holds the module.
@@ -478,7 +478,7 @@ impl<T: Operations> Callbacks<T> {
             event.state().store(STOPPED | UPTODATE, Relaxed);
             event.set_id(None);
             pmu.cpu_state(&cx).events.remove(id);
-            if event.is_told_of_switches() {
+            if event.wants_sched_task() {
                 // SAFETY: As in `add_callback()`, which has run on this CPU for the event.
                 unsafe { bindings::rpmu_helper_perf_sched_cb_dec(pmu.as_raw()) };
             }

@@ -165,7 +165,7 @@ impl<T: Operations> Event<T> {
     /// # Safety
     ///
     /// To be called by the `event_init` callback, with its event, after all that can fail.
-    pub(super) unsafe fn attach_beside(&self) {
+    pub(super) unsafe fn set_attach_state(&self) {
         let flags = match T::attachment(self.data()) {
             Attachment::None => 0,
             Attachment::SchedTask => bindings::PERF_ATTACH_SCHED_CB,
@@ -179,7 +179,7 @@ impl<T: Operations> Event<T> {
     }
 
     /// Returns whether [`Operations::sched_task`] is called while the event is on a CPU.
-    pub(super) fn is_told_of_switches(&self) -> bool {
+    pub(super) fn wants_sched_task(&self) -> bool {
         T::attachment(self.data()) != Attachment::None
     }
 
