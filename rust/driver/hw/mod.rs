@@ -2,9 +2,9 @@
 
 //! The hardware: access to the registers that [`logic`](crate::logic) names.
 //!
-//! [`Interface`] knows a PMU's registers, their addresses and their meaning. The rest of the driver
-//! uses the methods of [`Hardware`]. Each kind of PMU has a file, and an arm in each `match`: no
-//! call goes through a pointer, on any path, including NMIs.
+//! [`PmuRegisters`] knows a PMU's registers, their addresses and their meaning. The rest of the
+//! driver uses the methods of [`Hardware`]. Each kind of PMU has a file, and an arm in each
+//! `match`: no call goes through a pointer, on any path, including NMIs.
 
 mod amd;
 mod arch_perfmon;
@@ -50,7 +50,7 @@ use kernel::{
 pub(in crate::driver) use lbr::LbrRegisters;
 
 /// The registers of a PMU, by kind of PMU.
-enum Interface {
+enum PmuRegisters {
     /// Architectural performance monitoring, version 2 or later.
     ArchPerfmon(ArchPerfmon),
     /// AMD's PMUs, with PerfMonV2 and without.
@@ -69,7 +69,7 @@ pub(crate) struct Hardware {
     pub(in crate::driver) policy: Policy,
     /// The limits of start values.
     pub(in crate::driver) limits: PeriodLimits,
-    interface: Interface,
+    interface: PmuRegisters,
     /// The registers of the branch records, if the machine has them.
     lbr: Option<LbrRegisters>,
 }
@@ -106,9 +106,9 @@ impl Hardware {
                 if !found.has_metrics() {
                     pmu.capabilities.metrics = CounterMask::EMPTY;
                 }
-                Interface::ArchPerfmon(found)
+                PmuRegisters::ArchPerfmon(found)
             }
-            _ => Interface::Amd(Amd::new(capabilities)?),
+            _ => PmuRegisters::Amd(Amd::new(capabilities)?),
         };
         let hardware = try_init!(Self {
             interface,
@@ -123,8 +123,8 @@ impl Hardware {
     /// Reserves the counters' registers, together with the built-in driver if it has `initialised`.
     pub(in crate::driver) fn reserve(&self, initialised: bool) -> Result<Reservation, NotReserved> {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.reserve(initialised),
-            Interface::Amd(it) => it.reserve(initialised),
+            PmuRegisters::ArchPerfmon(it) => it.reserve(initialised),
+            PmuRegisters::Amd(it) => it.reserve(initialised),
         }
     }
 
@@ -132,8 +132,8 @@ impl Hardware {
     /// the built-in one must not have reserved any.
     pub(in crate::driver) fn first_reserved(&self) -> Option<Msr> {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.first_reserved(),
-            Interface::Amd(it) => it.first_reserved(),
+            PmuRegisters::ArchPerfmon(it) => it.first_reserved(),
+            PmuRegisters::Amd(it) => it.first_reserved(),
         }
     }
 
@@ -146,8 +146,8 @@ impl Hardware {
     #[inline]
     pub(in crate::driver) fn write(&self, write: RegisterWrite, irqs: &LocalInterruptDisabled) {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.write(write, irqs),
-            Interface::Amd(it) => it.write(write, irqs),
+            PmuRegisters::ArchPerfmon(it) => it.write(write, irqs),
+            PmuRegisters::Amd(it) => it.write(write, irqs),
         }
     }
 
@@ -159,8 +159,8 @@ impl Hardware {
         irqs: &LocalInterruptDisabled,
     ) -> u64 {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.read_counter(counter, irqs),
-            Interface::Amd(it) => it.read_counter(counter, irqs),
+            PmuRegisters::ArchPerfmon(it) => it.read_counter(counter, irqs),
+            PmuRegisters::Amd(it) => it.read_counter(counter, irqs),
         }
     }
 
@@ -168,8 +168,8 @@ impl Hardware {
     /// counts.
     pub(in crate::driver) fn read_metrics(&self, irqs: &LocalInterruptDisabled) -> Metrics {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.read_metrics(irqs),
-            Interface::Amd(_) => Metrics::default(),
+            PmuRegisters::ArchPerfmon(it) => it.read_metrics(irqs),
+            PmuRegisters::Amd(_) => Metrics::default(),
         }
     }
 
@@ -177,8 +177,8 @@ impl Hardware {
     #[inline]
     pub(in crate::driver) fn run(&self, counters: CounterMask, irqs: &LocalInterruptDisabled) {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.run(counters, irqs),
-            Interface::Amd(it) => it.run(counters, irqs),
+            PmuRegisters::ArchPerfmon(it) => it.run(counters, irqs),
+            PmuRegisters::Amd(it) => it.run(counters, irqs),
         }
     }
 
@@ -197,16 +197,16 @@ impl Hardware {
     /// Returns the register value that lets counters of this CPU run.
     pub(in crate::driver) fn control(&self, irqs: &LocalInterruptDisabled) -> Control {
         match &self.interface {
-            Interface::ArchPerfmon(it) => Control(it.control(irqs)),
-            Interface::Amd(it) => Control(it.control(irqs)),
+            PmuRegisters::ArchPerfmon(it) => Control(it.control(irqs)),
+            PmuRegisters::Amd(it) => Control(it.control(irqs)),
         }
     }
 
     /// Restores the register value that let counters of this CPU run.
     pub(in crate::driver) fn restore(&self, before: Control, irqs: &LocalInterruptDisabled) {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.set_control(before.0, irqs),
-            Interface::Amd(it) => it.set_control(before.0, irqs),
+            PmuRegisters::ArchPerfmon(it) => it.set_control(before.0, irqs),
+            PmuRegisters::Amd(it) => it.set_control(before.0, irqs),
         }
     }
 
@@ -214,8 +214,8 @@ impl Hardware {
     #[inline]
     pub(in crate::driver) fn amd(&self) -> Option<&Amd> {
         match &self.interface {
-            Interface::ArchPerfmon(_) => None,
-            Interface::Amd(it) => Some(it),
+            PmuRegisters::ArchPerfmon(_) => None,
+            PmuRegisters::Amd(it) => Some(it),
         }
     }
 
@@ -223,8 +223,8 @@ impl Hardware {
     #[inline]
     pub(in crate::driver) fn status(&self, irqs: &LocalInterruptDisabled) -> Status {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.status(irqs),
-            Interface::Amd(_) => Status::from_bits(0),
+            PmuRegisters::ArchPerfmon(it) => it.status(irqs),
+            PmuRegisters::Amd(_) => Status::from_bits(0),
         }
     }
 
@@ -232,35 +232,35 @@ impl Hardware {
     #[inline]
     pub(in crate::driver) fn acknowledge(&self, status: Status, irqs: &LocalInterruptDisabled) {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.acknowledge(status, irqs),
-            Interface::Amd(_) => {}
+            PmuRegisters::ArchPerfmon(it) => it.acknowledge(status, irqs),
+            PmuRegisters::Amd(_) => {}
         }
     }
 
     /// Acknowledges the overflows of all counters of this CPU.
     pub(in crate::driver) fn acknowledge_all(&self, irqs: &LocalInterruptDisabled) {
         match &self.interface {
-            Interface::ArchPerfmon(it) => {
+            PmuRegisters::ArchPerfmon(it) => {
                 let counters = self.pmu.capabilities.reporting().bits();
                 it.acknowledge(Status::from_bits(counters), irqs);
             }
-            Interface::Amd(it) => it.acknowledge_all(irqs),
+            PmuRegisters::Amd(it) => it.acknowledge_all(irqs),
         }
     }
 
     /// Gets the built-in driver's information about the hardware. It need not have initialised.
     pub(in crate::driver) fn ask(&mut self, builtin: &Builtin) {
         match &mut self.interface {
-            Interface::ArchPerfmon(_) => {}
-            Interface::Amd(it) => it.ask(builtin),
+            PmuRegisters::ArchPerfmon(_) => {}
+            PmuRegisters::Amd(it) => it.ask(builtin),
         }
     }
 
     /// Prepares this CPU, which is coming up.
     pub(in crate::driver) fn starting(&self, irqs: &LocalInterruptDisabled) {
         match &self.interface {
-            Interface::ArchPerfmon(_) => {}
-            Interface::Amd(it) => it.starting(irqs),
+            PmuRegisters::ArchPerfmon(_) => {}
+            PmuRegisters::Amd(it) => it.starting(irqs),
         }
     }
 
@@ -274,16 +274,16 @@ impl Hardware {
     ) {
         match &self.interface {
             // The NMI comes before the counters are stopped, or LVTPC holds it.
-            Interface::ArchPerfmon(_) => {}
-            Interface::Amd(it) => it.await_overflows(handles, irqs),
+            PmuRegisters::ArchPerfmon(_) => {}
+            PmuRegisters::Amd(it) => it.await_overflows(handles, irqs),
         }
     }
 
     /// Returns whether this machine has the extra register, which must be one of the model's.
     pub(in crate::driver) fn has(&self, register: ExtraRegister) -> bool {
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.has(register),
-            Interface::Amd(_) => false,
+            PmuRegisters::ArchPerfmon(it) => it.has(register),
+            PmuRegisters::Amd(_) => false,
         }
     }
 
@@ -295,8 +295,8 @@ impl Hardware {
     pub(in crate::driver) fn find_extra_registers(&self, irqs: &LocalInterruptDisabled) {
         for register in self.pmu.model.extra_register_events.registers() {
             match &self.interface {
-                Interface::ArchPerfmon(it) => it.try_extra_register(register, irqs),
-                Interface::Amd(_) => {}
+                PmuRegisters::ArchPerfmon(it) => it.try_extra_register(register, irqs),
+                PmuRegisters::Amd(_) => {}
             }
         }
     }
@@ -312,8 +312,8 @@ impl Hardware {
     ) -> Result<Option<CounterId>> {
         let counters = self.pmu.capabilities.counters.iter();
         match &self.interface {
-            Interface::ArchPerfmon(it) => it.unreal_counter(counters, irqs),
-            Interface::Amd(it) => it.unreal_counter(counters, irqs),
+            PmuRegisters::ArchPerfmon(it) => it.unreal_counter(counters, irqs),
+            PmuRegisters::Amd(it) => it.unreal_counter(counters, irqs),
         }
     }
 }
