@@ -116,12 +116,12 @@ static HANDLER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// [`HANDLER`] holds `handler`, which owns a reference of an `Arc<T>`.
 pub struct Registration<T: Handler> {
     /// [`None`] only while the value is being made or dropped.
-    way: Option<Way>,
+    entry: Option<Entry>,
     handler: NonNull<T>,
 }
 
 /// The way in which the kernel calls the handler.
-enum Way {
+enum Entry {
     /// The built-in driver's handler is directed to `directed::<T>`.
     Directed { _directed: Directed },
     /// The handler has an entry of its own.
@@ -162,16 +162,16 @@ impl<T: Handler> Registration<T> {
         }
         // INVARIANT: `HANDLER` has been set above.
         let mut registration = Self {
-            way: None,
+            entry: None,
             // SAFETY: `into_raw` does not return null.
             handler: unsafe { NonNull::new_unchecked(handler) },
         };
         // From here on, `callback` and `directed` may be called, and find a `T` in `HANDLER`.
-        registration.way = Some(match builtin {
-            Some(builtin) => Way::Directed {
+        registration.entry = Some(match builtin {
+            Some(builtin) => Entry::Directed {
                 _directed: builtin.direct(directed::<T>),
             },
-            None => Way::Listed {
+            None => Entry::Listed {
                 _listed: Listed::new(callback::<T>)?,
             },
         });
@@ -218,7 +218,7 @@ impl Drop for Listed {
 impl<T: Handler> Drop for Registration<T> {
     fn drop(&mut self) {
         // After this, no CPU is in the handler.
-        self.way = None;
+        self.entry = None;
         HANDLER.store(null_mut(), Release);
         // SAFETY: By the type invariant `handler` owns a reference, and `HANDLER` does not hold it
         // any more.
