@@ -82,7 +82,7 @@ impl Thread {
 
 /// The core's state of one of its threads.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seat {
+struct ThreadEntry {
     /// The thread's CPU, if it is online.
     cpu: Option<u32>,
     usage: ThreadUsage,
@@ -102,7 +102,7 @@ struct Seat {
     doubts: u8,
 }
 
-impl Seat {
+impl ThreadEntry {
     /// Returns whether the thread neither waits nor wants anything, and has lacked nothing lately.
     #[inline]
     const fn is_quiet(&self) -> bool {
@@ -138,7 +138,7 @@ const MOST_DOUBTS: u8 = 9;
 
 /// The right of way.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct RightOfWay {
     thread: Thread,
     /// Set if the sibling has made way, as far as it can.
     is_clear: bool,
@@ -177,13 +177,13 @@ struct Way {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Core {
-    seats: [Seat; 2],
+    entries: [ThreadEntry; 2],
     /// The number of general-purpose counters of a thread.
     gp: u32,
     /// Set if the threads share the extra registers that [can be
     /// shared](crate::logic::regs::extra_register::ExtraRegister::can_be_shared).
     shares_registers: bool,
-    way: Option<Way>,
+    way: Option<RightOfWay>,
     /// Number of releases in a row without a want.
     calm: u8,
 }
@@ -191,7 +191,7 @@ pub struct Core {
 impl Core {
     /// A core without threads or counters.
     pub const NOTHING: Self = {
-        let seat = Seat {
+        let entry = ThreadEntry {
             cpu: None,
             usage: ThreadUsage {
                 used: CounterMask::EMPTY,
@@ -206,7 +206,7 @@ impl Core {
             doubts: 0,
         };
         Self {
-            seats: [seat; 2],
+            entries: [entry; 2],
             gp: 0,
             shares_registers: false,
             way: None,
@@ -235,16 +235,16 @@ impl Core {
         self
     }
 
-    const fn seat(&self, thread: Thread) -> &Seat {
-        let [first, second] = &self.seats;
+    const fn entry(&self, thread: Thread) -> &ThreadEntry {
+        let [first, second] = &self.entries;
         match thread {
             Thread::First => first,
             Thread::Second => second,
         }
     }
 
-    fn seat_mut(&mut self, thread: Thread) -> &mut Seat {
-        let [first, second] = &mut self.seats;
+    fn entry_mut(&mut self, thread: Thread) -> &mut ThreadEntry {
+        let [first, second] = &mut self.entries;
         match thread {
             Thread::First => first,
             Thread::Second => second,
@@ -257,17 +257,17 @@ impl Core {
         let threads = [Thread::First, Thread::Second];
         let thread = threads
             .into_iter()
-            .find(|thread| self.seat(*thread).cpu.is_none())?;
-        *self.seat_mut(thread) = Seat {
+            .find(|thread| self.entry(*thread).cpu.is_none())?;
+        *self.entry_mut(thread) = ThreadEntry {
             cpu: Some(cpu),
-            ..Seat::default()
+            ..ThreadEntry::default()
         };
         Some(thread)
     }
 
     /// Removes a thread and its usage.
     pub fn leave(&mut self, thread: Thread) {
-        *self.seat_mut(thread) = Seat::default();
+        *self.entry_mut(thread) = ThreadEntry::default();
         self.way = None;
     }
 
@@ -277,7 +277,7 @@ impl Core {
         match self.wanted_from(thread) {
             None => self.limits_of_pinned(thread),
             Some(want) => {
-                let wanted = want.keeping(self.seat(thread.sibling()).usage);
+                let wanted = want.keeping(self.entry(thread.sibling()).usage);
                 let mut limits = self.limits_beside(&wanted);
                 if want.gp() > limits.gp_with_corrupting {
                     limits.closed_to_sharing = CounterMask::ALL;
@@ -289,7 +289,7 @@ impl Core {
 
     /// Returns the limits of a pinned group of `thread`, which the right of way does not affect.
     pub fn limits_of_pinned(&self, thread: Thread) -> Limits {
-        let sibling = self.seat(thread.sibling());
+        let sibling = self.entry(thread.sibling());
         match sibling.cpu {
             None => Limits::NONE,
             Some(_) => self.limits_beside(&sibling.usage),
@@ -319,7 +319,7 @@ impl Core {
     fn wanted_from(&self, thread: Thread) -> Option<&ThreadUsage> {
         let sibling = thread.sibling();
         self.way.filter(|way| way.thread == sibling)?;
-        self.seat(sibling).want.as_ref()
+        self.entry(sibling).want.as_ref()
     }
 
     /// Returns whether `thread` has to make way for its sibling.
@@ -335,13 +335,13 @@ impl Core {
 
     /// Returns whether the threads contend: one has a want, or has recently had one.
     pub fn is_contended(&self) -> bool {
-        let contends = |seat: &Seat| seat.want.is_some() || seat.standing.is_some();
-        self.seats.iter().any(contends)
+        let contends = |entry: &ThreadEntry| entry.want.is_some() || entry.standing.is_some();
+        self.entries.iter().any(contends)
     }
 
     /// Returns whether the usage of `thread` is in the way of a sibling that wants `want`.
     fn is_in_the_way(&self, thread: Thread, want: &ThreadUsage) -> bool {
-        let usage = &self.seat(thread).usage;
+        let usage = &self.entry(thread).usage;
         let half = self.gp / 2;
         !(usage.used & want.corrupting).is_empty()
             || !(usage.corrupting & want.used).is_empty()
@@ -357,26 +357,26 @@ impl Core {
     /// Records the usage of `thread`, which must have been planned under the current
     /// [limits](Self::limits).
     pub fn set_usage(&mut self, thread: Thread, usage: ThreadUsage) {
-        self.seat_mut(thread).usage = usage;
+        self.entry_mut(thread).usage = usage;
     }
 
     /// Returns whether the [`limits`](Self::limits) of `thread` only restrict corrupting events and
     /// extra registers.
     pub const fn leaves_all_to(&self, thread: Thread) -> bool {
-        self.way.is_none() && self.seat(thread.sibling()).usage.corrupting.is_empty()
+        self.way.is_none() && self.entry(thread.sibling()).usage.corrupting.is_empty()
     }
 
     /// Records that `thread` uses `counters`. The rest of its [usage](Self::set_usage) stays.
     pub fn use_counters(&mut self, thread: Thread, counters: CounterMask) {
-        self.seat_mut(thread).usage.used = counters;
+        self.entry_mut(thread).usage.used = counters;
     }
 
     /// Records that `thread` could not place an event because of the current limits.
     pub fn wait(&mut self, thread: Thread) {
         let limits = self.limits(thread);
-        let seat = self.seat_mut(thread);
-        seat.waiting = Some(limits);
-        seat.silence = 0;
+        let entry = self.entry_mut(thread);
+        entry.waiting = Some(limits);
+        entry.silence = 0;
     }
 
     /// Records that the plan of `thread` is programmed, with its complete `usage` and its `needs`.
@@ -393,39 +393,39 @@ impl Core {
         now: impl FnOnce() -> u64,
     ) -> Option<u32> {
         let sibling = thread.sibling();
-        let seat = self.seat_mut(thread);
-        seat.usage = usage;
+        let entry = self.entry_mut(thread);
+        entry.usage = usage;
         if needs.refused() {
-            seat.silence = 0;
+            entry.silence = 0;
         }
         // A refused pinned group is not tried again before the sibling has made way.
-        let is_kept = |way: Way| way.thread == thread && way.is_pinned && !way.is_clear;
+        let is_kept = |way: RightOfWay| way.thread == thread && way.is_pinned && !way.is_clear;
         if needs.is_pinned || !self.way.is_some_and(is_kept) {
-            self.seat_mut(thread).want = needs.want.map(|(want, _)| want);
+            self.entry_mut(thread).want = needs.want.map(|(want, _)| want);
         }
-        let seat = self.seat_mut(thread);
+        let entry = self.entry_mut(thread);
         if usage == ThreadUsage::default() && !needs.refused() {
             // The thread has no events left.
-            seat.standing = None;
-        } else if needs.contends || seat.standing.is_some_and(|it| it.waits()) {
+            entry.standing = None;
+        } else if needs.contends || entry.standing.is_some_and(|it| it.waits()) {
             let now = now();
-            seat.standing = Some(needs.standing(now));
+            entry.standing = Some(needs.standing(now));
             if let Some((_, share)) = needs.want.filter(|_| is_over || needs.is_pinned) {
                 self.ask(thread, share, needs.is_pinned, now);
             }
         }
-        let seat = self.seat_mut(thread);
-        let wants = seat.want.is_some();
+        let entry = self.entry_mut(thread);
+        let wants = entry.want.is_some();
         if !wants {
-            seat.denied = 0;
+            entry.denied = 0;
         }
-        self.calm = match self.seats.iter().any(|seat| seat.want.is_some()) {
+        self.calm = match self.entries.iter().any(|entry| entry.want.is_some()) {
             true => 0,
             false => self.calm.saturating_add(1),
         };
         if self.calm >= LONG_CALM {
-            for seat in &mut self.seats {
-                seat.standing = None;
+            for entry in &mut self.entries {
+                entry.standing = None;
             }
         }
         match self.way {
@@ -436,25 +436,25 @@ impl Core {
             // The thread has just got the right of way, or waits for the sibling to make way.
             Some(way) if way.thread == thread => {
                 let in_the_way = self
-                    .seat(thread)
+                    .entry(thread)
                     .want
                     .is_some_and(|want| self.is_in_the_way(sibling, &want));
                 if !in_the_way {
                     self.way = None;
                 } else if is_over || needs.is_pinned {
-                    return self.seat(sibling).cpu;
+                    return self.entry(sibling).cpu;
                 }
             }
             Some(way) if !way.is_clear => {
-                let want = self.seat(sibling).want;
+                let want = self.entry(sibling).want;
                 if needs.yields || !want.is_some_and(|want| self.is_in_the_way(thread, &want)) {
-                    self.way = Some(Way {
+                    self.way = Some(RightOfWay {
                         is_clear: true,
                         ..way
                     });
-                    let seat = self.seat_mut(sibling);
-                    seat.waiting = None;
-                    return seat.cpu;
+                    let entry = self.entry_mut(sibling);
+                    entry.waiting = None;
+                    return entry.cpu;
                 }
             }
             _ => {}
@@ -467,9 +467,9 @@ impl Core {
     /// Ends the waiting of `thread` if it has lacked nothing for long. Rotating groups are tried
     /// again at the end of an interval without being woken, pinned ones are not.
     fn doubt(&mut self, thread: Thread, has_pinned: bool) {
-        let seat = self.seat_mut(thread);
-        if seat.waiting.is_some() && !has_pinned && seat.is_silent_for_long() {
-            seat.waiting = None;
+        let entry = self.entry_mut(thread);
+        if entry.waiting.is_some() && !has_pinned && entry.is_silent_for_long() {
+            entry.waiting = None;
         }
     }
 
@@ -482,16 +482,16 @@ impl Core {
     /// event that does not exist any more.
     fn doubt_sibling(&mut self, thread: Thread) -> Option<u32> {
         let sibling = thread.sibling();
-        let seat = self.seat_mut(sibling);
-        if !seat.is_silent_for_long() {
+        let entry = self.entry_mut(sibling);
+        if !entry.is_silent_for_long() {
             return None;
         }
-        let cpu = seat.cpu;
-        *seat = Seat {
+        let cpu = entry.cpu;
+        *entry = ThreadEntry {
             cpu,
-            usage: seat.usage,
-            doubts: seat.doubts.saturating_add(1).min(MOST_DOUBTS),
-            ..Seat::default()
+            usage: entry.usage,
+            doubts: entry.doubts.saturating_add(1).min(MOST_DOUBTS),
+            ..ThreadEntry::default()
         };
         self.way.take_if(|way| way.thread == sibling);
         cpu
@@ -503,12 +503,12 @@ impl Core {
     /// right of way.
     #[inline]
     pub fn release_plain(&mut self, thread: Thread, used: CounterMask) -> bool {
-        if self.way.is_some() || !self.seats.iter().all(Seat::is_quiet) {
+        if self.way.is_some() || !self.entries.iter().all(ThreadEntry::is_quiet) {
             return false;
         }
-        let seat = self.seat_mut(thread);
-        seat.usage.used = used;
-        seat.denied = 0;
+        let entry = self.entry_mut(thread);
+        entry.usage.used = used;
+        entry.denied = 0;
         self.calm = self.calm.saturating_add(1);
         true
     }
@@ -519,15 +519,15 @@ impl Core {
         if self.way.is_some_and(|way| way.is_pinned && !way.is_clear) {
             return;
         }
-        let standing = self.seat(thread.sibling()).standing;
+        let standing = self.entry(thread.sibling()).standing;
         let has_less = standing.is_some_and(|it| it.least(now) < share);
-        let seat = self.seat_mut(thread);
-        if has_less && !is_pinned && seat.denied < MOST_DENIALS {
-            seat.denied = seat.denied.saturating_add(1);
+        let entry = self.entry_mut(thread);
+        if has_less && !is_pinned && entry.denied < MOST_DENIALS {
+            entry.denied = entry.denied.saturating_add(1);
             return;
         }
-        seat.denied = 0;
-        self.way = Some(Way {
+        entry.denied = 0;
+        self.way = Some(RightOfWay {
             thread,
             is_clear: false,
             is_pinned,
@@ -538,10 +538,10 @@ impl Core {
     /// ends its waiting and returns its CPU.
     pub fn wakes_sibling(&mut self, thread: Thread) -> Option<u32> {
         let sibling = thread.sibling();
-        self.seat(sibling).waiting.as_ref()?;
+        self.entry(sibling).waiting.as_ref()?;
         let now = self.limits(sibling);
-        let seat = self.seat_mut(sibling);
-        seat.waiting.take_if(|before| now.loosen(before))?;
-        seat.cpu
+        let entry = self.entry_mut(sibling);
+        entry.waiting.take_if(|before| now.loosen(before))?;
+        entry.cpu
     }
 }

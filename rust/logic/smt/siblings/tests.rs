@@ -364,7 +364,7 @@ fn a_thread_that_tells_nothing_any_more_is_forgotten() {
 
     for mut core in [waits, wants, has_way] {
         // So that looser limits do not wake it.
-        core.seat_mut(SECOND).waiting = Some(Limits::NONE);
+        core.entry_mut(SECOND).waiting = Some(Limits::NONE);
         let releases = releases_until_the_sibling_is_woken(&mut core);
         assert_eq!(releases, u32::from(LONG_SILENCE));
         assert!(!core.yields(FIRST) && !core.is_contended());
@@ -395,14 +395,14 @@ fn a_thread_that_waits_for_long_is_woken_ever_more_rarely() {
     let mut core = full_core();
     for doubts in (0..=MOST_DOUBTS).chain([MOST_DOUBTS]) {
         core.wait(SECOND);
-        core.seat_mut(SECOND).waiting = Some(Limits::NONE);
+        core.entry_mut(SECOND).waiting = Some(Limits::NONE);
         let releases = releases_until_the_sibling_is_woken(&mut core);
         assert_eq!(releases, u32::from(LONG_SILENCE) << doubts);
     }
     // Not while it takes part.
     core.wait(SECOND);
     for _ in 0..100_000 {
-        core.seat_mut(SECOND).waiting = Some(Limits::NONE);
+        core.entry_mut(SECOND).waiting = Some(Limits::NONE);
         assert_eq!(
             core.release(FIRST, using(0b1), &Needs::default(), false, || 1),
             None
