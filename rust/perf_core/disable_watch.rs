@@ -105,7 +105,7 @@ impl<T: InternalOperations> DisableWatch<T> {
         ];
         let user = &pmu.internals().user_probes;
         // SAFETY: There is no watch yet, so no probe can queue the work. The PMU does not move.
-        unsafe { user.vain.init(&pmu) };
+        unsafe { user.thread_work.init(&pmu) };
         let mut probes = [const { None }; USER_FUNCTIONS];
         let functions = [
             (c"perf_ioctl", Handlers::of::<Ioctl>()),
@@ -143,8 +143,8 @@ impl<T: InternalOperations> Drop for DisableWatch<T> {
         // SAFETY: `new()` has initialised both parts of the work. This is process context, and no
         // lock is held.
         unsafe {
-            bindings::irq_work_sync(user.vain.irq.get());
-            bindings::cancel_work_sync(user.vain.work.get());
+            bindings::irq_work_sync(user.thread_work.irq.get());
+            bindings::cancel_work_sync(user.thread_work.work.get());
         }
         // Pending work holds the module, so there is none when the module is unloaded. If loading
         // fails, a task with work is about to return to user mode or to enter a guest.
@@ -177,7 +177,7 @@ pub(in crate::perf_core) struct UserProbes<T: InternalOperations> {
     /// Set once a task has had work.
     was_used: Atomic<bool>,
     /// The work that disables the probes.
-    vain: VainWork<T>,
+    thread_work: ThreadWork<T>,
 }
 
 impl<T: InternalOperations> UserProbes<T> {
@@ -189,7 +189,7 @@ impl<T: InternalOperations> UserProbes<T> {
             open: Atomic::new(0),
             pending: Atomic::new(0),
             was_used: Atomic::new(false),
-            vain: VainWork {
+            thread_work: ThreadWork {
                 irq: Opaque::zeroed(),
                 work: Opaque::zeroed(),
                 pmu: Atomic::new(ptr::null_mut()),
@@ -198,7 +198,7 @@ impl<T: InternalOperations> UserProbes<T> {
     }
 
     /// Returns whether the probes have been enabled for long enough and no pinned event is open.
-    fn is_vain(&self) -> bool {
+    fn are_unneeded(&self) -> bool {
         self.open.load(Relaxed) == 0
             && Ticks::from_number(self.enabled_at.load(Relaxed)).age() >= SHORTEST
     }
@@ -210,7 +210,7 @@ impl<T: InternalOperations> UserProbes<T> {
     fn update(&self) -> Result {
         let probes = self.probes.lock();
         if self.enabled.load(Relaxed) {
-            if !self.is_vain() {
+            if !self.are_unneeded() {
                 return Ok(());
             }
             // With a concurrent `pinned_opened()`, either this code sees its event, or
@@ -248,7 +248,7 @@ impl<T: InternalOperations> Pmu<T> {
         let user = &self.internals().user_probes;
         user.open.fetch_add(1, ordering::Full);
         if !user.enabled.load(ordering::Acquire) {
-            Work::add(self).inspect_err(|_| self.pinned_closed())?;
+            TaskWork::add(self).inspect_err(|_| self.pinned_closed())?;
         }
         Ok(true)
     }
@@ -264,12 +264,12 @@ impl<T: InternalOperations> Pmu<T> {
 /// # Invariants
 ///
 /// `pmu` is valid until its `pending`, which counts this work, is decremented.
-struct Work<T: InternalOperations> {
+struct TaskWork<T: InternalOperations> {
     head: Opaque<bindings::callback_head>,
     pmu: *const Pmu<T>,
 }
 
-impl<T: InternalOperations> Work<T> {
+impl<T: InternalOperations> TaskWork<T> {
     /// Adds work to the current task, which must not be a kernel thread. A task that is exiting
     /// does not get it, since it does not return to user mode.
     ///
@@ -343,20 +343,20 @@ impl<T: InternalOperations> Work<T> {
 /// # Invariants
 ///
 /// Once initialised, `pmu` is the PMU whose [`UserProbes`] contain this work.
-struct VainWork<T: InternalOperations> {
+struct ThreadWork<T: InternalOperations> {
     irq: Opaque<bindings::irq_work>,
     work: Opaque<bindings::work_struct>,
     pmu: Atomic<*mut Pmu<T>>,
 }
 
 // SAFETY: The functions of irq_work and of workqueues may be called on any CPU; the rest is `Send`.
-unsafe impl<T: InternalOperations> Send for VainWork<T> {}
+unsafe impl<T: InternalOperations> Send for ThreadWork<T> {}
 
 // SAFETY: The functions of irq_work and of workqueues synchronise. `pmu` is atomic, and a `Pmu` is
 // `Sync`.
-unsafe impl<T: InternalOperations> Sync for VainWork<T> {}
+unsafe impl<T: InternalOperations> Sync for ThreadWork<T> {}
 
-impl<T: InternalOperations> VainWork<T> {
+impl<T: InternalOperations> ThreadWork<T> {
     /// Initialises the work.
     ///
     /// # Safety
@@ -387,7 +387,7 @@ impl<T: InternalOperations> VainWork<T> {
 
     /// # Safety
     ///
-    /// For the kernel to call, with the `irq` of a `VainWork` that was initialised.
+    /// For the kernel to call, with the `irq` of a `ThreadWork` that was initialised.
     unsafe extern "C" fn queue_callback(irq: *mut bindings::irq_work) {
         let irq = Opaque::cast_from(irq.cast_const());
         // SAFETY: By this function's requirements. The end of the watch waits for this function and
@@ -400,7 +400,7 @@ impl<T: InternalOperations> VainWork<T> {
 
     /// # Safety
     ///
-    /// For the kernel to call, with the `work` of a `VainWork` that was initialised.
+    /// For the kernel to call, with the `work` of a `ThreadWork` that was initialised.
     unsafe extern "C" fn run_callback(work: *mut bindings::work_struct) {
         let work = Opaque::cast_from(work.cast_const());
         // SAFETY: By this function's requirements; the end of the watch waits for this function.
@@ -665,13 +665,13 @@ impl Target {
 /// Returns whether a call cannot concern a pinned event. If so, has the probes disabled soon.
 ///
 /// To be called by the handlers of functions that users call.
-fn is_vain<T: InternalOperations>(pmu: &Pmu<T>) -> bool {
+fn is_unneeded<T: InternalOperations>(pmu: &Pmu<T>) -> bool {
     let user = &pmu.internals().user_probes;
-    let vain = user.is_vain();
-    if vain && user.enabled.load(Relaxed) {
-        user.vain.queue();
+    let unneeded = user.are_unneeded();
+    if unneeded && user.enabled.load(Relaxed) {
+        user.thread_work.queue();
     }
-    vain
+    unneeded
 }
 
 /// # Safety
@@ -684,7 +684,7 @@ unsafe extern "C" fn call_handler<T: InternalOperations, W: Watched>(
     let probe = Opaque::cast_from(probe.cast_const());
     // SAFETY: A handler's probe is registered, and there are only shared references to its `Inner`.
     let inner = unsafe { &*kernel::container_of!(probe, Inner<T>, call) };
-    if W::BY_USERS && is_vain(&inner.pmu) {
+    if W::BY_USERS && is_unneeded(&inner.pmu) {
         return 0;
     }
     // SAFETY: This is an entry handler.
@@ -710,7 +710,7 @@ unsafe extern "C" fn entry_handler<T: InternalOperations, W: Watched>(
     let Some((pmu, data)) = (unsafe { of_instance::<T>(instance) }) else {
         return NOT_THIS_CALL;
     };
-    if W::BY_USERS && pmu.internals().user_probes.is_vain() {
+    if W::BY_USERS && pmu.internals().user_probes.are_unneeded() {
         return NOT_THIS_CALL;
     }
     // SAFETY: This is an entry handler.

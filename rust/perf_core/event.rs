@@ -13,7 +13,7 @@ use core::sync::atomic::{
 /// The state of an event.
 #[derive(Default)]
 pub struct EventState {
-    /// Set once the event has been among the [`Waiting`](super::pinned::Waiting).
+    /// Set once the event has been among the [`WaitingPinned`](super::pinned::WaitingPinned).
     pub(super) waits: AtomicBool,
     /// Set if [`pinned_opened`](crate::perf::Pmu::pinned_opened) has counted the event.
     pub(super) watched: AtomicBool,
@@ -24,7 +24,7 @@ pub struct EventState {
 }
 
 impl EventState {
-    /// Marks the event as one of the [`Waiting`](super::pinned::Waiting).
+    /// Marks the event as one of the [`WaitingPinned`](super::pinned::WaitingPinned).
     #[inline]
     pub(super) fn set_waiting(&self) {
         self.waits.store(true, Relaxed);

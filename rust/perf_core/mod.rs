@@ -161,7 +161,7 @@ pub struct CpuState<T> {
     /// The request to schedule this CPU anew.
     resched: resched::Request,
     /// The waiting pinned groups.
-    waiting: pinned::Waiting,
+    waiting: pinned::WaitingPinned,
     /// The request to end the turn, or to begin it again.
     turn: turn::Turn,
     _driver: PhantomData<fn(T)>,
@@ -172,7 +172,7 @@ impl<T: InternalOperations> Default for CpuState<T> {
         Self {
             offers: offers::Offers::new(),
             resched: resched::Request::new(),
-            waiting: pinned::Waiting::new(),
+            waiting: pinned::WaitingPinned::new(),
             turn: turn::Turn::new::<T>(),
             _driver: PhantomData,
         }

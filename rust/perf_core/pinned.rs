@@ -73,9 +73,9 @@ type Slot = Atomic<*mut bindings::perf_event>;
 /// A non-null slot points to an event whose `destroy` callback has not cleared the slot yet by
 /// [`forget()`](Self::forget). The CPU itself fills slots, with interrupts off; any CPU clears
 /// them.
-pub(in crate::perf_core) struct Waiting([Slot; SLOTS]);
+pub(in crate::perf_core) struct WaitingPinned([Slot; SLOTS]);
 
-impl Waiting {
+impl WaitingPinned {
     pub(in crate::perf_core) const fn new() -> Self {
         // INVARIANT: No slot is filled.
         Self([const { Atomic::new(ptr::null_mut()) }; SLOTS])
@@ -145,7 +145,7 @@ impl<T: InternalOperations> PinnedGroup<'_, T> {
 
 impl<'a, T: InternalOperations> OnCpu<'a, T> {
     /// Returns the waiting groups.
-    fn waiting(&self) -> &'a Waiting {
+    fn waiting(&self) -> &'a WaitingPinned {
         &self.data().waiting
     }
 
@@ -218,9 +218,9 @@ impl<T: InternalOperations> Pmu<T> {
             if event.is_null() {
                 continue;
             }
-            // SAFETY: By the type invariant of `Waiting` the event is not freed before `destroy`
-            // has cleared the slot and an RCU grace period has passed. This is an RCU reader, since
-            // interrupts are off.
+            // SAFETY: By the type invariant of `WaitingPinned` the event is not freed before
+            // `destroy` has cleared the slot and an RCU grace period has passed. This is an RCU
+            // reader, since interrupts are off.
             let verdict = unsafe { self.retry(&cx, slot, event) };
             if verdict != Verdict::Waits {
                 let _ = slot.cmpxchg(event, ptr::null_mut(), ordering::Full);

@@ -113,7 +113,7 @@ struct Holder {
 
 /// An event that waits for a counter.
 #[derive(Clone, Copy)]
-struct Waiting {
+struct WaitingEvent {
     event: Shown,
     /// Set if the event's group is in the error state: it is pinned, and not tried again.
     is_error: bool,
@@ -129,7 +129,7 @@ struct Waiting {
 pub(in crate::driver) struct Snapshot {
     holders: [Option<Holder>; MAX_COUNTERS],
     /// The waiting events, the newest first.
-    waiting: [Option<Waiting>; WAITING],
+    waiting: [Option<WaitingEvent>; WAITING],
     /// The number of further waiting events.
     more: usize,
     failures: [Option<Failure>; failures::KEPT],
@@ -181,7 +181,7 @@ impl Snapshot {
         let mut slots = self.waiting.iter_mut();
         cx.for_each_inactive(|event, group| match slots.next() {
             Some(slot) => {
-                *slot = Some(Waiting {
+                *slot = Some(WaitingEvent {
                     event: Shown::new(event, group.number),
                     is_error: group.is_error,
                     waits_for_its_turn: event.data().turn.waits(),
@@ -225,24 +225,24 @@ impl Snapshot {
     }
 
     /// Returns the waiting events, in the order in which they were opened.
-    fn waiting(&self) -> impl Iterator<Item = &Waiting> + Clone {
+    fn waiting(&self) -> impl Iterator<Item = &WaitingEvent> + Clone {
         self.waiting.iter().rev().flatten()
     }
 
     /// Returns the first waiting event of `group`.
-    fn first_of(&self, group: u64) -> Option<&Waiting> {
+    fn first_of(&self, group: u64) -> Option<&WaitingEvent> {
         self.waiting().find(|it| it.event.group == group)
     }
 
     /// Returns whether the event of `holder` never gives up its counter for the group of `waiting`:
     /// it is pinned, and counts the CPU or the same task.
-    fn stays_for(holder: &Holder, waiting: &Waiting) -> bool {
+    fn stays_for(holder: &Holder, waiting: &WaitingEvent) -> bool {
         holder.stays && (holder.event.task.is_none() || waiting.event.task.is_some())
     }
 
     /// Returns whether the group with this `first` event has room beside the events that stay. If
     /// not, it gets no counter while these count.
-    fn has_room(&self, first: &Waiting) -> bool {
+    fn has_room(&self, first: &WaitingEvent) -> bool {
         let members = self
             .waiting()
             .filter(|it| it.event.group == first.event.group);
@@ -259,7 +259,7 @@ impl Snapshot {
     fn fmt_holders(
         &self,
         wanted: CounterMask,
-        gets_no_turn: Option<&Waiting>,
+        gets_no_turn: Option<&WaitingEvent>,
         mut separator: &str,
         f: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
@@ -299,8 +299,8 @@ impl Snapshot {
 
     /// Writes the reason why the group with this `first` event waits: of its failure, or of not
     /// being tried.
-    fn fmt_group(&self, first: &Waiting, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_in_group = |it: &&Waiting| it.event.group == first.event.group;
+    fn fmt_group(&self, first: &WaitingEvent, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_in_group = |it: &&WaitingEvent| it.event.group == first.event.group;
         let members = self.waiting().filter(is_in_group);
         let is_known = |it: &&Failure| members.clone().any(|one| one.event.number == it.number);
         let waits_for_turn = first.waits_for_its_turn && !first.is_error;
