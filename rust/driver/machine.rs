@@ -72,7 +72,7 @@ pub(crate) struct Machine {
 
 /// The PMU of a type of cores.
 // A separate type keeps the name of its drop function short.
-struct OfType(perf_core::Pmu<Driver>);
+struct OfType(perf_core::ExtendedPmu<Driver>);
 
 /// The PMUs, offered to users. Dropping withdraws them, and waits until there are no events.
 pub(crate) struct Offered {
@@ -223,7 +223,7 @@ fn new_pmu(
     found: FoundPmu,
     common: &Arc<Common>,
     ht_workaround: bool,
-) -> Result<perf_core::Pmu<Driver>> {
+) -> Result<perf_core::ExtendedPmu<Driver>> {
     let FoundPmu {
         identity,
         mut hardware,
@@ -247,7 +247,7 @@ fn new_pmu(
         units,
         ht_workaround,
     )?;
-    perf_core::Pmu::new(moved(driver), groups)
+    perf_core::ExtendedPmu::new(moved(driver), groups)
 }
 
 impl nmi::Handler for Machine {

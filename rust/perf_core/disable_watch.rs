@@ -97,7 +97,7 @@ impl<T: InternalOperations> DisableWatch<T> {
     ///
     /// Fails with the error of `register_kprobe()` or `register_kretprobe()` if the kernel's
     /// functions cannot be probed; needs `CONFIG_KRETPROBES`. Process context.
-    pub fn new(pmu: &super::Pmu<T>) -> Result<Self> {
+    pub fn new(pmu: &super::ExtendedPmu<T>) -> Result<Self> {
         let pmu = pmu.share();
         let kernels = [
             Probe::new(c"perf_event_disable", Handlers::of::<Event>(), &pmu)?,

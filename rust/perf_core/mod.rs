@@ -4,10 +4,10 @@
 //! functions that modules cannot link to. Also tracepoints.
 //!
 //! This has no place in the kernel proper, where the perf core itself would be changed.
-//! [`perf`](crate::perf), which could go upstream, does not depend on it: a [`Pmu`] here wraps a
-//! [`perf::Pmu`] and extends its callbacks ([`pmu`]). This layer keeps data for the PMU and for
-//! each event, in fields of the driver's structures ([`HasInternals`], [`has_internals`]), and for
-//! each CPU ([`CpuState`]). Methods that need this data exist only for drivers that implement
+//! [`perf`](crate::perf), which could go upstream, does not depend on it: an [`ExtendedPmu`] here
+//! wraps a [`perf::Pmu`] and extends its callbacks ([`pmu`]). This layer keeps data for the PMU and
+//! for each event, in fields of the driver's structures ([`HasInternals`], [`has_internals`]), and
+//! for each CPU ([`CpuState`]). Methods that need this data exist only for drivers that implement
 //! [`InternalOperations`].
 
 mod behind;
@@ -48,7 +48,7 @@ pub use ibs::Ibs;
 pub use mediated::NoMediatedGuests;
 pub use pinned::PinnedGroup;
 pub use pmu::{
-    Pmu,
+    ExtendedPmu,
     Registration, //
 };
 pub use resched::bind_perf_pmu_resched;

@@ -32,9 +32,9 @@ use kernel::{
 /// # Invariants
 ///
 /// The PMU has the callbacks of [`Extended`].
-pub struct Pmu<T: InternalOperations>(Arc<perf::Pmu<T>>);
+pub struct ExtendedPmu<T: InternalOperations>(Arc<perf::Pmu<T>>);
 
-impl<T: InternalOperations> Pmu<T> {
+impl<T: InternalOperations> ExtendedPmu<T> {
     /// Creates a PMU that is not registered yet; `ops` initialises its driver.
     ///
     /// Fails with `ENOMEM`, or with the driver's error. Process context.
@@ -51,7 +51,7 @@ impl<T: InternalOperations> Pmu<T> {
     }
 }
 
-impl<T: InternalOperations> Deref for Pmu<T> {
+impl<T: InternalOperations> Deref for ExtendedPmu<T> {
     type Target = perf::Pmu<T>;
 
     #[inline]
@@ -157,7 +157,7 @@ impl<T: InternalOperations> Registration<T> {
     /// Makes `pmu` visible to users under `name` and the event type `event_type`.
     ///
     /// Fails as [`perf::Registration::new`] does. Process context.
-    pub fn new(pmu: &Pmu<T>, name: &'static CStr, event_type: u32) -> Result<Self> {
+    pub fn new(pmu: &ExtendedPmu<T>, name: &'static CStr, event_type: u32) -> Result<Self> {
         let registration = perf::Registration::new(pmu.share(), name, Some(event_type))?;
         pmu.internals().open();
         Ok(Self {
