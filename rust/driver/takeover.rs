@@ -158,7 +158,7 @@ pub(super) fn take_over(mut pmus: PerType<BuiltinPmu>) -> Result<KBox<Predecesso
     for _ in 0..TRIES {
         // Check first: during an attempt that fails, opening events fails.
         if !pmus.iter().any(is_used) {
-            pmus = match pmus.take_all(BuiltinPmu::unregister, UnregisteredPmu::give_back) {
+            pmus = match pmus.take_all(BuiltinPmu::unregister, UnregisteredPmu::register_again) {
                 Ok(taken) => return Ok(place.write(Predecessors(taken))),
                 Err((pmus, _)) => pmus,
             };

@@ -105,7 +105,7 @@ impl<T> PerType<T> {
         .try_map(f)
     }
 
-    /// Applies `take` to each item, the last one first. If it fails, `give_back` reverts the
+    /// Applies `take` to each item, the last one first. If it fails, `revert` reverts the
     /// previous ones, the one that was taken last first.
     ///
     /// In this case, fails with the items and the error. Items that could not be given back are
@@ -113,7 +113,7 @@ impl<T> PerType<T> {
     pub fn take_all<U, E>(
         self,
         mut take: impl FnMut(T) -> Result<U, (T, E)>,
-        mut give_back: impl FnMut(U) -> Option<T>,
+        mut revert: impl FnMut(U) -> Option<T>,
     ) -> Result<PerType<U>, (Self, E)> {
         let mut taken = PerType::new();
         let mut left = Self::new();
@@ -135,7 +135,7 @@ impl<T> PerType<T> {
             return Ok(taken);
         };
         for item in taken.items.into_iter().flatten() {
-            if let Some(item) = give_back(item) {
+            if let Some(item) = revert(item) {
                 // There is room: the list had this many items before.
                 let _ = left.push(item);
             }

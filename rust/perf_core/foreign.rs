@@ -161,7 +161,7 @@ impl UnregisteredPmu {
 
     /// Registers the PMU again. Returns [`None`] if this fails, and logs the failure. Process
     /// context.
-    pub fn give_back(self) -> Option<BuiltinPmu> {
+    pub fn register_again(self) -> Option<BuiltinPmu> {
         let registered = self.register();
         let pmu = self.0 .0;
         core::mem::forget(self);
