@@ -30,7 +30,7 @@ use crate::split::{
 use crate::syntax::Quoted;
 use serde::Serialize;
 
-/// Largest number of groups that are split or unpinned one by one, as each takes a plan of its own.
+/// The most groups that are split or unpinned one by one, because each needs a plan.
 const MAX_TRIES: usize = 8;
 
 /// A change that helps.
@@ -199,7 +199,7 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
     found
 }
 
-/// Splits these groups into single events, as far as perf takes them so.
+/// Splits these groups into single events, as far as perf accepts them so.
 fn take_apart(groups: &mut Vec<Wanted>, which: &[usize], machine: &Machine) {
     let old = std::mem::take(groups);
     for (index, group) in old.into_iter().enumerate() {
@@ -248,7 +248,8 @@ fn unpin(group: &mut Wanted) {
 }
 
 /// Splits the countable events into the fewest runs in each of which all count all the time. Keeps
-/// the groups, except for those that never fit: of these, slots and topdown metrics stay together.
+/// the groups, except for groups that never fit: of these, only slots and topdown metrics stay
+/// together.
 pub fn runs(request: &Request, opened: &Opened) -> Runs {
     let machine = &request.machine;
     let place = Place {
@@ -282,7 +283,7 @@ pub fn runs(request: &Request, opened: &Opened) -> Runs {
             }
         }
     }
-    // An exclusive group gets a run of its own.
+    // An exclusive group gets a separate run.
     let own = |(group, unit): &&(Wanted, Unit)| group.events[0].exclusive && !unit.is_empty();
     let counted = || parts.iter().filter(|part| !part.1.is_empty() && !own(part));
     let units: Vec<Unit> = counted().map(|(_, unit)| unit.clone()).collect();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why an event does not count all the time: the limit, or the events that hold what it needs.
+//! Why an event does not count all the time: the limit, or the events that hold the counters or
+//! registers that it needs.
 
 use crate::logic::model::demand::Demand;
 use crate::logic::refusal::Refusal;
@@ -45,11 +46,11 @@ pub struct Cause {
     /// The counters concerned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<String>,
-    /// The events that hold what the event needs, or that come before it; the first of them, if
-    /// they are many.
+    /// The events that hold the counters or registers that the event needs, or that come before it;
+    /// only the first ones if there are many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<String>,
-    /// The number of further ones.
+    /// The number of events that `holders` omits.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
     /// The cause in words.
@@ -62,7 +63,7 @@ pub(crate) fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Joins names, of which there may be more than are given.
+/// Joins names, of which only the first ones may be given.
 pub(crate) fn joined(names: &[String], more: usize) -> String {
     let names = names.join(", ");
     match more {
@@ -80,13 +81,13 @@ pub enum Kind {
     Counters,
     /// A corrupting event limits the thread's general-purpose counters.
     Limit,
-    /// The core's other thread holds what it needs.
+    /// The core's other thread holds the counters or registers that it needs.
     Sibling,
-    /// The extra registers are in use with other values.
+    /// The extra registers hold other values.
     Registers,
     /// The perf core does not try it after a group that failed.
     HeadOfLine,
-    /// The driver places other groups first, which have had less runtime.
+    /// The driver places other groups first, which have less runtime.
     Turn,
     /// It is exclusive, or another group is.
     Exclusive,
@@ -169,7 +170,7 @@ pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
     said.collect()
 }
 
-/// Adds a cause of so many intervals to the known ones.
+/// Adds a cause for this many intervals to the known ones.
 fn merge(found: &mut Vec<Found>, new: Found, intervals: f64) {
     // The counters that the other thread uses change all the time: merge these causes.
     let by_sibling = |it: &Found| it.kind == Kind::Sibling && !it.mask.is_empty();
@@ -323,8 +324,8 @@ fn find(
     explain(refusal, request, plan, now, demands, wanted)
 }
 
-/// Says who has what the refusal is about. The demands of the group's events want the counters
-/// `wanted`.
+/// Names the holders of the counters or registers that the refusal is about. The demands of the
+/// group's events need the counters `wanted`.
 fn explain(
     refusal: Refusal,
     request: &Request,
@@ -358,8 +359,8 @@ fn explain(
             holders(now, CounterMask::ALL.gp()),
         ),
         Refusal::Limited(_) if now.sibling & wanted.bits() != 0 => {
-            // An event that does not corrupt may use counters that are closed to corrupting ones
-            // only.
+            // An event that is not corrupting may use counters that are closed only to corrupting
+            // events.
             let corrupts = |demand: &Demand| demand.constraint.corrupting;
             let theirs = match demands.iter().any(corrupts) {
                 true => now.sibling,
@@ -410,7 +411,7 @@ fn fits_beside(
     let together = counting(request, plan, now).chain(demands.iter().copied());
     let together: Vec<Demand> = together.collect();
     validate(&together, &request.machine, request.policy)?;
-    // Within the limits that the core's other thread imposes now?
+    // Does it fit within the limits that the core's other thread imposes now?
     let limits = Limits {
         closed: CounterMask::from_bits(now.closed),
         closed_to_sharing: CounterMask::from_bits(now.sibling),
@@ -419,7 +420,7 @@ fn fits_beside(
     };
     let fits = fits_under(limits, &together, &request.machine, request.policy);
     fits.map_err(|refusal| match refusal {
-        // No counter at the moment.
+        // It is on no counter at the moment.
         Refusal::NoCounter => Refusal::Limited(Shortage::Contended {
             events: 1,
             counters: CounterMask::EMPTY,

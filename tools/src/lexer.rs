@@ -26,7 +26,7 @@ pub enum Token {
     Number(u64),
     /// Modifier letters.
     Modifiers(Modifiers),
-    /// A word of perf's own among terms.
+    /// One of perf's own words among terms.
     Keyword(String),
     /// `@word` among terms, without the `@`.
     Driver(String),
@@ -44,7 +44,7 @@ pub enum Token {
     End,
 }
 
-/// The words of perf's own among terms.
+/// Perf's own words among terms.
 const KEYWORDS: &[&str] = &[
     "config",
     "config1",
@@ -120,7 +120,7 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    /// Returns the token here and goes behind it; `None` for what is skipped.
+    /// Returns the token here and advances beyond it; `None` for skipped characters.
     fn token(&mut self) -> Result<Option<(Token, Span)>, Mistake> {
         let start = self.at;
         let (length, token) = match self.state {
@@ -143,7 +143,7 @@ impl<'a> Lexer<'a> {
                 self.at += 1;
                 return Ok(Some((Token::Char(','), here)));
             }
-            // Perf prints these and goes on.
+            // Perf prints these and continues.
             Some('/') => return Err(Mistake::new(here, "expected an event, found /")),
             Some('}') => return Err(Mistake::new(here, "expected an event, found }")),
             _ => {}
@@ -276,7 +276,7 @@ enum Rule {
     Driver,
 }
 
-/// The longest match, and of equally long ones the first.
+/// The longest match; of equally long ones, the first.
 #[derive(Default)]
 struct Longest {
     length: usize,
@@ -326,7 +326,7 @@ fn starts_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_*?[]".contains(letter)
 }
 
-/// Returns the length of a name, in which the letters of `more` may be as well.
+/// Returns the length of a name, which may also contain the characters of `more`.
 fn name(text: &str, more: &str) -> usize {
     if !text.starts_with(starts_name) {
         return 0;

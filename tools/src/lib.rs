@@ -33,7 +33,7 @@ pub mod syntax;
 pub mod terms;
 pub mod text;
 
-// The driver uses items that this crate does not.
+// The driver uses items that this crate does not use.
 #[allow(dead_code)]
 #[path = "../../rust/logic/mod.rs"]
 pub mod logic;

@@ -26,7 +26,7 @@ pub enum Smt {
     On,
     /// Two, one of them offline: the counters stay divided.
     Offline,
-    /// One, which owns all counters on models that divide them between threads.
+    /// One, which owns all counters on models that split them between threads.
     Off,
 }
 
@@ -44,18 +44,18 @@ pub struct Machine {
     pub no_force_abort: bool,
 }
 
-/// Why a machine cannot be planned for.
+/// The reason why a machine cannot be planned for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoMachine {
     /// No model has this name.
     Unknown(String),
     /// The model has no `allow_tsx_force_abort`.
     NoForceAbort(&'static str),
-    /// The driver refuses it, for this reason.
+    /// The driver refuses the machine, for this reason.
     Unsupported(String),
 }
 
-/// Common names, QEMU's among them, and the perf tool's name for the same model.
+/// Common names, including QEMU's, and the perf tool's name for the same model.
 const ALIASES: &[(&str, &str)] = &[
     ("nehalem", "nehalemep"),
     ("nhm", "nehalemep"),
@@ -114,14 +114,14 @@ pub fn aliases(list: List) -> impl Iterator<Item = &'static str> {
     ALIASES.iter().filter(is_it).map(|(alias, _)| *alias)
 }
 
-/// Finds the list for a CPUID family and model: its own, or that of another model of the same
+/// Finds the list for a CPUID family and model: its own, or the list of another model of the same
 /// microarchitecture.
 pub fn list_of(family: u16, cpuid_model: u8) -> Option<List> {
     let is_it = |list: &List| (list.family, list.cpuid_model) == (family, cpuid_model);
     lists().find(is_it).or_else(|| {
         let vendor = vendor(family);
         let model = models().find(|model| model.is_for(vendor, family, cpuid_model))?;
-        // Zen 2 and Zen 3 are one model, with a list each.
+        // Zen 2 and Zen 3 are one model, with two lists.
         let mut lists = lists().filter(|list| list.family == family);
         lists.find(|list| model.is_for(vendor, family, list.cpuid_model))
     })
@@ -136,13 +136,13 @@ fn vendor(family: u16) -> Vendor {
     }
 }
 
-/// Returns whether the cores of a list's processors can have two threads: of AMD's, the first were
-/// Zen's (a module of family 15h has two cores).
+/// Returns whether the cores of a list's processors can have two threads. Of AMD's processors, Zen
+/// is the first with threads (a module of family 15h has two cores).
 fn has_smt(list: List) -> bool {
     vendor(list.family) == Vendor::Intel || list.family >= 0x17
 }
 
-/// Returns the names of models that are like this one, the likest first.
+/// Returns the names of models that are similar to this one, the most similar first.
 pub fn similar(name: &str) -> Vec<&'static str> {
     let lower = name.to_lowercase();
     let names = lists().flat_map(|list| [list.name].into_iter().chain(aliases(list)));
@@ -292,7 +292,7 @@ fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
     cpuid
 }
 
-/// The same of an AMD processor, whose threads have their counters to themselves.
+/// Does the same for an AMD processor, whose threads do not share counters.
 fn amd_cpuid(list: List) -> Cpuid {
     let (family, number) = (u32::from(list.family), u32::from(list.cpuid_model));
     let mut cpuid = Cpuid::amd().with_model(family, number);

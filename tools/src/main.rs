@@ -102,7 +102,7 @@ struct PlanArguments {
     /// The events, in the syntax of perf stat -e. Repeated options form one list.
     #[arg(short, long, required_unless_present = "live")]
     event: Vec<String>,
-    /// Show what the running rpmu has on its counters, and a plan for these events. With DIR, read
+    /// Show the events on the running rpmu's counters, and a plan for these events. With DIR, read
     /// the files of debugfs, procfs and sysfs below DIR.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "/")]
     #[arg(conflicts_with_all = ["model", "event", "smt", "watchdog", "no_force_abort", "sibling", "policy", "interval", "duration", "record", "svg", "html"])]
@@ -128,7 +128,7 @@ struct PlanArguments {
     /// How long the task runs while its events count.
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = seconds)]
     duration: f64,
-    /// The events are those of perf record, which samples them, and takes more terms than perf
+    /// The events are those of perf record, which samples them, and accepts more terms than perf
     /// stat.
     #[arg(long)]
     record: bool,
@@ -335,7 +335,7 @@ fn list(arguments: &ListArguments) -> Result<ExitCode, Wrong> {
         let Some(Kind::Hardware(mut attr)) = find(&name, &machine) else {
             continue;
         };
-        // As in a group that slots lead, in which metrics count.
+        // As in a group led by slots, in which metrics count.
         attr.leader = Leader::Slots;
         found = true;
         let counters = match configure(&machine.pmu, &attr, |_| true, || true) {

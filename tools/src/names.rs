@@ -283,7 +283,7 @@ fn resolve_group(group: &syntax::Group, machine: &Machine, tool: Tool) -> Result
             alone: alone(event, group),
             label: label(terms),
             kind,
-            // After braces, the modifier applies to the leader only.
+            // A modifier after braces applies to the leader only.
             pinned: event.modifiers.pinned || (group.modifiers.pinned && is_leader),
             exclusive: event.modifiers.exclusive || (group.modifiers.exclusive && is_leader),
             stays: modifiers.stays,
@@ -302,7 +302,7 @@ fn resolve_group(group: &syntax::Group, machine: &Machine, tool: Tool) -> Result
     })
 }
 
-/// Returns the event as it has to be written outside of its group.
+/// Returns the event as it must be written outside of its group.
 fn alone(event: &syntax::Event, group: &syntax::Group) -> String {
     let mut modifiers = event.modifiers.merged(&group.modifiers);
     (modifiers.pinned, modifiers.weak) = (event.modifiers.pinned, false);
@@ -333,7 +333,7 @@ fn apply(attr: &mut Attributes, modifiers: &Modifiers, machine: &Machine, tool: 
     if modifiers.retire_latency {
         attr.precise_ip = attr.precise_ip.max(1);
     }
-    // Perf stat ignores P. Perf record tries the levels from the highest on.
+    // Perf stat ignores P. Perf record tries the levels, starting with the highest.
     if modifiers.precise_max && tool == Tool::Record {
         let opens = |level: &u8| {
             let attr = Attributes {
@@ -348,7 +348,8 @@ fn apply(attr: &mut Attributes, modifiers: &Modifiers, machine: &Machine, tool: 
     }
 }
 
-/// Returns the sample period of the terms, and whether it is a frequency; 0 if perf stat has none.
+/// Returns the sample period from the terms, and whether it is a frequency; 0 for perf stat, which
+/// does not sample.
 fn sampled(terms: &[Term], tool: Tool) -> (u64, bool) {
     /// Perf record's default.
     const FREQUENCY: u64 = 4000;
@@ -415,7 +416,7 @@ fn kind_of(event: &syntax::Event, machine: &Machine, tool: Tool) -> Result<Kind,
     }
 }
 
-/// Finds what a name stands for: before slashes a PMU or an event, else an event.
+/// Finds the meaning of a name: before slashes a PMU or an event, otherwise an event.
 fn named(
     name: &str,
     event: &syntax::Event,
@@ -432,7 +433,7 @@ fn named(
             }
         }
     }
-    // As an event, it comes behind the other terms.
+    // As an event, it is added after the other terms.
     let itself = Term {
         word: name.to_owned(),
         kind: TermKind::Name,
@@ -553,7 +554,7 @@ fn of_pmu(pmu: Pmu, terms: &[Term], machine: &Machine, tool: Tool) -> Result<Kin
         Pmu::Core => with_terms(terms, machine, tool).map(Kind::Hardware),
         Pmu::Software => check("software", &|term| known(SOFTWARE, term)).map(|()| Kind::Software),
         Pmu::Tool => {
-            // By its name alone, perf takes slots for an event of the core.
+            // If only its name is given, perf takes slots for an event of the core.
             let takes = |term: &Term| known(TOOL, term) || known(&["slots"], term);
             check("tool", &takes).map(|()| Kind::Software)
         }
@@ -587,7 +588,7 @@ pub fn find(name: &str, machine: &Machine) -> Option<Kind> {
     }
 }
 
-/// What the name of an event of the core stands for.
+/// The meaning of an event name of the core's PMU.
 #[derive(Clone, Copy)]
 enum Alias {
     /// The bits of `attr.config` and `attr.config1`.
@@ -669,13 +670,13 @@ fn cache_name(config: u64) -> Option<String> {
 /// Returns the names of the topdown events of sysfs.
 fn topdown_names(machine: &Machine) -> impl Iterator<Item = &'static str> {
     let files = machine.pmu.model.topdown_files.iter();
-    // The others have scales and units.
+    // The other files have scales and units.
     files
         .map(|file| file.name)
         .filter(|name| !name.contains('.'))
 }
 
-/// Returns the names in `events/` of sysfs but for the generic events: those of topdown, of TSX, of
+/// Returns the names in sysfs' `events/` other than generic events: events of topdown, of TSX, of
 /// loads and of stores.
 fn sysfs_names(machine: &Machine) -> impl Iterator<Item = &'static str> {
     let (model, capabilities) = (&machine.pmu.model, &machine.pmu.capabilities);
@@ -728,7 +729,7 @@ const FIELDS: &[(&str, u32, u32)] = &[
     ("in_tx_cp", 33, 1),
 ];
 
-/// The fields of `attr.config3`, which are this driver's own, as is bit 0 of `attr.config4`: name,
+/// The fields of `attr.config3`, which are this driver's own, like bit 0 of `attr.config4`: name,
 /// lowest bit, number of bits.
 const OWN_FIELDS: &[(&str, u32, u32)] = &[("rand_mask", 0, 32), ("rand_seed", 32, 32)];
 /// The field of `attr.config4`.
@@ -740,8 +741,9 @@ fn has_field(name: &str, machine: &Machine) -> bool {
     own.any(|own| own == name) || machine.pmu.fields().any(|field| field.0 == name)
 }
 
-/// Resolves the terms of an event of the core. A name stands for terms in its place. Numbers of
-/// whole words apply first, in their order; then perf sets the bits of all fields, and clears none.
+/// Resolves the terms of an event of the core. A name is replaced by its terms. First, numbers of
+/// whole words are assigned in their order; then the bits of all fields are set, and none is
+/// cleared.
 fn with_terms(terms: &[Term], machine: &Machine, tool: Tool) -> Result<Attributes, Mistake> {
     let mut attr = Attributes::counting(EventType::Raw, 0);
     let mut names: Vec<Alias> = Vec::new();
@@ -812,7 +814,7 @@ fn with_terms(terms: &[Term], machine: &Machine, tool: Tool) -> Result<Attribute
     Ok(attr)
 }
 
-/// Returns whether a term stands for an event, of which perf takes one.
+/// Returns whether a term stands for an event; perf accepts only one such term.
 fn stands_for_event(term: &Term, machine: &Machine) -> bool {
     match (term.kind, &term.value) {
         (TermKind::Keyword, _) => term.word.starts_with("legacy-"),
@@ -952,7 +954,7 @@ fn unknown(name: &str, machine: &Machine) -> String {
     }
 }
 
-/// Returns the names of all hardware events of a machine: the generic ones, the list's and sysfs'.
+/// Returns the names of all hardware events of a machine: generic events, the list's and sysfs'.
 pub fn all(machine: &Machine) -> impl Iterator<Item = String> {
     let hardware = HARDWARE.iter().map(|(name, _)| (*name).to_owned());
     let caches = cache_events().filter(|(name, _)| {
@@ -1026,7 +1028,7 @@ mod tests {
             attributes("idle-cycles-backend").event_type,
             EventType::Hardware
         );
-        // Perf prefers what sysfs says.
+        // Perf prefers the definition in sysfs.
         let misses = attributes("branch-misses");
         assert_eq!((misses.event_type, misses.config), (EventType::Raw, 0xc5));
     }
@@ -1065,7 +1067,7 @@ mod tests {
         );
         let attr = attributes("cpu/event=0xc0,period=1000,switch/");
         assert_eq!((attr.config4, attr.sample_period), (1, 1000));
-        // Without a field of ours the plan is perf stat's.
+        // Without one of rpmu's fields, the plan is perf stat's.
         assert_eq!(attributes("cpu/event=0xc0,period=1000/").sample_period, 0);
     }
 
@@ -1084,7 +1086,7 @@ mod tests {
             panic!()
         };
         assert_eq!(attr.precise_ip, 0);
-        // Perf stat leaves P alone.
+        // Perf stat ignores P.
         assert_eq!(super::tests::attributes("cpu/mem-loads/P").precise_ip, 0);
     }
 

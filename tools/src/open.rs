@@ -35,7 +35,7 @@ use crate::names::{
 use crate::regroup::must_be_in_group;
 use std::fmt;
 
-/// A sample period that no model finds too short.
+/// A sample period that no model considers too short.
 const SOME_PERIOD: u64 = 1 << 20;
 
 /// The outcome of opening a list of events.
@@ -45,23 +45,23 @@ pub struct Opened {
     pub events: Vec<Event>,
     /// The groups, in the order in which they were opened.
     pub groups: Vec<Group>,
-    /// By event: the number of the group that it is an open member of.
+    /// By event: the number of the group of which it is an open member.
     group_of: Vec<Option<usize>>,
 }
 
 /// A requested event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The name that perf shows: the event as written in the list, or as its terms name it.
+    /// The name that perf shows: the event as written in the list, or the name that its terms give.
     pub name: String,
-    /// The counters and registers that it needs; `None` for a software event and for one that was
-    /// refused before this was known.
+    /// The counters and registers that it needs; `None` for a software event, and for an event that
+    /// was refused before this was known.
     pub demand: Option<Demand>,
-    /// The event select; `None` as for `demand`.
+    /// The event select; `None` in the same cases as `demand`.
     pub select: Option<EventSelect>,
     /// Set if another PMU than the core's counts it, and not the kernel itself.
     pub is_elsewhere: bool,
-    /// Why it was refused.
+    /// The reason why it was refused.
     pub refused: Option<Why>,
 }
 
@@ -78,7 +78,7 @@ pub struct Group {
     pub exclusive: bool,
 }
 
-/// Why an event is not open.
+/// The reason why an event is not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The driver refused it.
@@ -110,7 +110,7 @@ impl fmt::Display for Why {
 }
 
 impl Group {
-    /// Adds the event with this number, as it was wanted and as perf_event_open has left it.
+    /// Adds the event with this number: the request, and the result of perf_event_open.
     fn add(&mut self, number: usize, wanted: &WantedEvent, event: &Event) {
         if self.members.is_empty() && self.refused.is_empty() {
             (self.pinned, self.exclusive) = (wanted.pinned, wanted.exclusive);
@@ -142,7 +142,7 @@ impl Opened {
             .any(|event| self.events[*event].demand.is_some())
     }
 
-    /// Returns whether perf can read the event: all of its group is open.
+    /// Returns whether perf can read the event: all events of its group are open.
     pub fn is_readable(&self, event: usize) -> bool {
         self.group_of(event)
             .is_some_and(|group| group.refused.is_empty())
@@ -157,8 +157,8 @@ pub fn closed(machine: &Machine) -> CounterMask {
     }
 }
 
-/// Opens events as perf stat does: in the order of the list; the members of a weak group that does
-/// not fit are opened again at the end, as single events but for slots and topdown metrics.
+/// Opens events like perf stat, in the order of the list. If a weak group does not fit, its members
+/// are opened again at the end: slots and topdown metrics together, the others as single events.
 pub fn open(wanted: &[Wanted], machine: &Machine, policy: Policy) -> Opened {
     let mut opened = Opened::default();
     let mut again: Vec<Vec<usize>> = Vec::new();
@@ -296,8 +296,7 @@ pub fn fits_under(
     group.validate()
 }
 
-/// Returns whether the threads of a core have to coordinate their events
-/// (`rust/driver/unit/smt.rs`).
+/// Returns whether the threads of a core must coordinate their events (`rust/driver/unit/smt.rs`).
 pub fn shares_a_core(machine: &Machine) -> bool {
     use crate::logic::model::Scope;
 
@@ -412,7 +411,7 @@ mod tests {
         let wanted = parse(&format!("{SIX}:W,r1c4"), &machine).unwrap();
         let opened = open(&wanted, &machine, Policy::Rpmu);
         let groups: Vec<_> = opened.groups.iter().map(|group| group.members[0]).collect();
-        // Opened again, hence after all others.
+        // Opened again, and therefore after all others.
         assert_eq!(groups, [6, 0, 1, 2, 3, 4, 5]);
     }
 

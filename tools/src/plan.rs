@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The share of time in which each event counts, and what perf stat shows for it.
+//! The share of time in which each event counts, and perf stat's output for it.
 
 use crate::logic::model::demand::Demand;
 use crate::logic::open::attr::{
@@ -38,7 +38,7 @@ pub struct Request {
     pub sibling: Vec<Wanted>,
     /// The rotation interval in seconds (`perf_event_mux_interval_ms`).
     pub interval: f64,
-    /// How long the events are counted, in seconds.
+    /// The duration of the measurement, in seconds.
     pub duration: f64,
 }
 
@@ -47,7 +47,7 @@ pub struct Request {
 pub struct Plan {
     /// The opened and the refused events.
     pub opened: Opened,
-    /// Which event is on which counter in each step.
+    /// The event on each counter in each step.
     pub simulation: Simulation,
     /// The number of intervals of each configuration.
     pub intervals: Vec<f64>,
@@ -55,7 +55,7 @@ pub struct Plan {
     pub shares: Vec<f64>,
 }
 
-/// What perf stat shows for an event.
+/// The output of perf stat for an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shown {
     /// A count without a percentage.
@@ -115,7 +115,7 @@ impl Plan {
         }
     }
 
-    /// Returns what perf stat shows for an event.
+    /// Returns the output of perf stat for an event.
     pub fn shown(&self, event: EventNumber) -> Shown {
         let share = self.shares[event];
         if self.opened.events[event].refused.is_some() {
@@ -143,7 +143,7 @@ impl Plan {
         (0..self.opened.events.len()).all(|event| self.shown(event) == Shown::Always)
     }
 
-    /// Returns the name of an event, or of the watchdog, whose index follows theirs.
+    /// Returns the name of an event, or of the watchdog, whose index is the last one.
     pub fn name(&self, event: EventNumber) -> &str {
         let event = self.opened.events.get(event);
         event.map_or("(NMI watchdog)", |event| &event.name)

@@ -27,13 +27,13 @@ use std::cmp::Ordering;
 /// The bits of a metric's attr.config that are the same for all, and their value.
 const METRIC: (u64, u64) = (0xffff_f8ff, 0x8000);
 
-/// Returns whether perf takes the event for slots.
+/// Returns whether perf treats the event as slots.
 fn is_slots(event: &WantedEvent) -> bool {
     matches!(event.kind, Kind::Hardware(attr)
         if attr.event_type == EventType::Raw && (attr.config, attr.config1) == (SLOTS, 0))
 }
 
-/// Returns whether perf takes the event for a topdown metric.
+/// Returns whether perf treats the event as a topdown metric.
 fn is_metric(event: &WantedEvent) -> bool {
     matches!(event.kind, Kind::Hardware(attr)
         if attr.event_type == EventType::Raw
@@ -69,8 +69,8 @@ fn pmu(event: &WantedEvent) -> (&'static str, bool) {
     }
 }
 
-/// Returns the PMU by which perf groups an event: its own, or for a software event that of its
-/// group (`evsel__compute_group_pmu_name()`).
+/// Returns the PMU by which perf groups an event: its own, or for a software event its group's
+/// (`evsel__compute_group_pmu_name()`).
 fn group_pmu(event: &WantedEvent, group: &Wanted) -> &'static str {
     let (own, is_software) = pmu(event);
     let mut others = group.events.iter().map(pmu).filter(|pmu| !pmu.1);
@@ -80,7 +80,7 @@ fn group_pmu(event: &WantedEvent, group: &Wanted) -> &'static str {
     }
 }
 
-/// Returns the slots that perf adds for a metric, with its modifiers but X.
+/// Returns the slots event that perf adds for a metric, with the metric's modifiers except X.
 fn slots_for(metric: &WantedEvent, attr: Attributes) -> WantedEvent {
     let letters = metric.alone.rsplit_once([':', '/']);
     let letters = letters.map_or(String::new(), |(_, letters)| letters.replace('X', ""));
@@ -102,7 +102,7 @@ fn slots_for(metric: &WantedEvent, attr: Attributes) -> WantedEvent {
     }
 }
 
-/// Regroups the events of a list as perf does.
+/// Regroups the events of a list like perf.
 pub fn regroup(groups: Vec<Wanted>, machine: &Machine) -> Vec<Wanted> {
     let mut events = groups.iter().flat_map(|group| &group.events);
     let spans_pmus = |group: &Wanted| {
@@ -159,8 +159,9 @@ fn add_slots(items: &mut Vec<Item>) {
     }
 }
 
-/// Returns the numbers of the events in perf's order: slots and metrics stand where the group of
-/// the first one stands, slots first, and metrics of other groups before the events of that one.
+/// Returns the numbers of the events in perf's order. Slots and metrics are placed where the first
+/// group that has one of them is. Slots are first, and metrics of other groups precede the other
+/// events of that group.
 fn order(items: &[Item], machine: &Machine) -> Vec<usize> {
     let is_forced = |item: &Item| must_be_in_group(&item.event, machine);
     let first = items.iter().find(|item| is_forced(item));
@@ -217,7 +218,7 @@ fn sort(count: usize, follows: impl Fn(usize, usize) -> bool) -> Vec<usize> {
     };
     let mut pending: Vec<Vec<usize>> = Vec::new();
     for number in 0..count {
-        // The lowest bit that is clear, if there are set ones above it.
+        // The lowest clear bit, if a bit above it is set.
         let bit = number.trailing_ones() as usize;
         if number >> bit != 0 {
             let at = pending.len() - 1 - bit;
@@ -239,7 +240,7 @@ fn leaders(items: &[Item], order: &[usize], machine: &Machine) -> Vec<usize> {
     let mut leaders: Vec<usize> = items.iter().map(|item| item.leader).collect();
     let is_forced = |number: usize| must_be_in_group(&items[number].event, machine);
     let moves = |number: usize| !items[number].event.stays && is_forced(number);
-    // The leader of the present group, and the leader that its members have as written.
+    // The leader of the current group, and the leader that its members have in the list.
     let mut current: Option<(usize, usize)> = None;
     // The leader of the topdown events.
     let mut topdown = None;
@@ -263,7 +264,8 @@ fn leaders(items: &[Item], order: &[usize], machine: &Machine) -> Vec<usize> {
                 topdown = topdown.or(Some(number));
             }
         } else if of != written {
-            // Events from a group with metrics come along with them if slots start the new one.
+            // If slots start a new group, the events of a group with metrics move along with the
+            // metrics.
             let rest = order.iter().skip(index + 1);
             let comes_along = after_topdown_leader
                 && rest
@@ -287,7 +289,7 @@ fn leaders(items: &[Item], order: &[usize], machine: &Machine) -> Vec<usize> {
     leaders
 }
 
-/// Makes the group of these events. One that has not changed is as it was written.
+/// Makes the group of these events. An unchanged group stays as written.
 fn wanted(groups: &[Wanted], items: &[Item], leader: usize, members: &[usize]) -> Wanted {
     let written = &groups[items[leader].group];
     let is_whole = members.len() == written.events.len();

@@ -46,7 +46,7 @@ pub struct Report {
     pub machine: MachineReport,
     /// The rotation interval in milliseconds.
     pub interval_ms: f64,
-    /// How long the events are counted, in seconds.
+    /// The duration of the measurement, in seconds.
     pub seconds: f64,
     /// The events.
     pub events: Vec<EventReport>,
@@ -54,7 +54,7 @@ pub struct Report {
     pub configurations: Vec<ConfigurationReport>,
     /// The index of the configuration in each interval, from the first on.
     pub turns: Vec<usize>,
-    /// The interval from which on the sequence repeats; `None` if it does not.
+    /// The interval from which the sequence repeats; `None` if it does not repeat.
     pub repeats_from: Option<usize>,
     /// Changes that would help, cheapest first. Empty if every event counts all the time.
     pub changes: Vec<Change>,
@@ -82,7 +82,7 @@ pub struct MachineReport {
 /// One event.
 #[derive(Clone, Debug, Serialize)]
 pub struct EventReport {
-    /// The name that perf shows: the event as written in the list, or as its terms name it.
+    /// The name that perf shows: the event as written in the list, or the name that its terms give.
     pub name: String,
     /// Index of its group, in the order of the list.
     pub group: usize,
@@ -90,19 +90,20 @@ pub struct EventReport {
     pub grouped: bool,
     /// Set if its group is pinned.
     pub pinned: bool,
-    /// The counters that can count it; `None` for a software event, and for one of another PMU.
+    /// The counters that can count it; `None` for a software event, and for an event of another
+    /// PMU.
     pub counters: Option<String>,
     /// Set if another PMU than the core's counts it.
     #[serde(skip_serializing_if = "is_false")]
     pub elsewhere: bool,
-    /// Why it was refused.
+    /// The reason why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedReport>,
     /// The share of time in which it counts, from 0 to 1.
     pub share: f64,
-    /// What perf stat shows: a percentage, `<not counted>` or `<not supported>`.
+    /// Perf's output: a percentage, `<not counted>` or `<not supported>`.
     pub shown: String,
-    /// Why it does not count all the time.
+    /// The reasons why it does not count all the time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
 }
@@ -131,9 +132,9 @@ pub struct ConfigurationReport {
     pub share: f64,
     /// The occupied counters and their events.
     pub counters: Vec<(String, String)>,
-    /// The waiting groups, each with the reason; the first of them, if they are many.
+    /// The waiting groups, each with the reason; only the first ones if there are many.
     pub waiting: Vec<(String, String)>,
-    /// The number of further ones.
+    /// The number of waiting groups that `waiting` omits.
     #[serde(skip_serializing_if = "is_zero")]
     pub more_waiting: usize,
 }
@@ -247,8 +248,8 @@ fn event_report(
     }
 }
 
-/// Returns the configurations, and for each configuration of the simulation its index here:
-/// configurations that differ only in the waiting groups are merged.
+/// Returns the configurations, and for each configuration of the simulation its index in them.
+/// Configurations that differ only in the waiting groups are merged.
 fn configurations(plan: &Plan) -> (Vec<ConfigurationReport>, Vec<usize>) {
     let total: f64 = plan.intervals.iter().sum();
     let never = |group: usize| {

@@ -29,7 +29,7 @@ const MAX_CHECKS: usize = 3_000;
 /// Number of units up to which the search ignores these limits.
 const ALWAYS: usize = 10;
 
-/// The needs of events that have to be in the same run.
+/// The needs of events that must be in the same run.
 pub type Unit = Vec<Demand>;
 
 /// A split into runs.
@@ -73,7 +73,7 @@ impl Place<'_> {
     pub fn split(&self, units: &[Unit]) -> Split {
         let mut search = Search::new(self, units);
         let first = search.first_fit();
-        // What may do with some runs may do with more.
+        // If some number of runs may be enough, so may any larger number.
         let (mut low, mut high) = (1.min(first.len()), first.len());
         while low < high {
             let middle = usize::midpoint(low, high);
@@ -94,7 +94,7 @@ impl Place<'_> {
         search.result(first, true)
     }
 
-    /// Returns whether so many runs may be enough: considers the counters, the limit on a thread
+    /// Returns whether this many runs may be enough. Considers the counters, the limit on a thread
     /// with corrupting events and the extra registers separately, and ignores groups.
     fn may_do(&self, units: &[Unit], runs: usize) -> bool {
         let events: Vec<&Demand> = units.iter().flatten().collect();
@@ -146,7 +146,8 @@ impl Place<'_> {
     }
 }
 
-/// Returns whether every event gets one of its counters if each counter can be used so many times.
+/// Returns whether every event gets one of its counters if each counter can be used this many
+/// times.
 fn fill_counters(events: &[CounterMask], times: usize) -> bool {
     // Augmenting paths over the current holders of each counter.
     let mut holders: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -260,7 +261,7 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(place: &'a Place<'a>, units: &'a [Unit]) -> Self {
         let mut units: Vec<(usize, &Unit)> = units.iter().enumerate().collect();
-        // Largest first, then least choice; equal units are adjacent.
+        // Largest units first, then those with the least choice; equal units are adjacent.
         units.sort_by_key(|(_, unit)| {
             let masks = || unit.iter().map(|demand| demand.constraint.counters);
             let weights: u32 = masks().map(CounterMask::weight).sum();
@@ -294,7 +295,7 @@ impl<'a> Search<'a> {
 
     fn first_fit(&mut self) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
-        // A run without room for a unit has none for an equal one.
+        // A run without room for a unit has no room for an equal unit.
         let mut start = 0;
         for unit in 0..self.units.len() {
             if unit == 0 || self.units[unit].1 != self.units[unit - 1].1 {
@@ -322,7 +323,7 @@ impl<'a> Search<'a> {
         if unit == self.units.len() {
             return Some(true);
         }
-        // Symmetry: of equal units, a later one goes into no earlier run.
+        // Symmetry: of two equal units, the later one is placed in the same run or a later one.
         let same = unit > 0 && self.units[unit].1 == self.units[unit - 1].1;
         let start = match same {
             true => runs

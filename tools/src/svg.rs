@@ -36,7 +36,8 @@ fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Returns the text, or the other one if so many pixels are too few for it, or none.
+/// Returns the text if it fits into this many pixels, otherwise `other` if that fits, otherwise
+/// nothing.
 fn fitting(text: &str, other: &str, pixels: usize) -> String {
     let fits = |text: &&str| text.chars().count() <= pixels / 7;
     let fitting = [text, other].into_iter().find(fits);
@@ -63,7 +64,7 @@ fn colour(report: &Report, name: &str) -> &'static str {
     number.map_or("#777777", |number| COLOURS[(number - 1) % COLOURS.len()])
 }
 
-/// The place of the drawing's parts: the columns are turns, the rows counters.
+/// The place of the drawing's parts: the columns are intervals, the rows counters.
 struct Layout<'a> {
     turns: &'a [usize],
     /// The width of a column.
@@ -131,7 +132,7 @@ fn grid(report: &Report, layout: &Layout<'_>, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-/// Draws a bar for each event on a counter, over the turns in which it has it.
+/// Draws a bar for each event on a counter, over the intervals in which it has the counter.
 fn bars(report: &Report, layout: &Layout<'_>, out: &mut String) -> fmt::Result {
     let Layout { turns, width, .. } = *layout;
     for (row, counter) in report.machine.counters.iter().enumerate() {
@@ -206,7 +207,7 @@ fn bar(
     event: &str,
 ) -> fmt::Result {
     let (x, y) = at;
-    // The starts of names are often the same, so a name that does not fit is a number.
+    // Names often start alike, so a name that does not fit is replaced by a number, not truncated.
     let number = number(report, event).map_or(String::new(), |number| number.to_string());
     writeln!(
         out,

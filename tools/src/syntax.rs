@@ -32,7 +32,7 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// Creates a mistake.
+    /// Creates an error.
     pub fn new(at: Span, what: impl Into<String>) -> Self {
         Self {
             at,
@@ -40,7 +40,7 @@ impl Mistake {
         }
     }
 
-    /// Formats the text with carets under the place, and the message.
+    /// Formats the text with carets under the place of the error, and the message.
     pub fn show(&self, text: &str) -> String {
         let before = text.get(..self.at.start).unwrap_or(text).chars().count();
         let within = text
@@ -133,7 +133,7 @@ pub enum TermKind {
 /// The value of a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// None is written, which is as 1.
+    /// No value is written, which means 1.
     Absent,
     /// A number.
     Number(u64),
@@ -168,7 +168,7 @@ pub struct Modifiers {
     pub exclusive: bool,
     /// `W`: perf may split the group.
     pub weak: bool,
-    /// `b`: perf counts by a BPF program, which reads the event on each CPU.
+    /// `b`: perf counts with a BPF program, which reads the event on each CPU.
     pub bpf: bool,
     /// `R`: perf samples the event precisely, for its retirement latency.
     pub retire_latency: bool,
@@ -334,7 +334,7 @@ impl Reader<'_> {
         is_it
     }
 
-    /// Returns a mistake at the next token.
+    /// Returns an error at the next token.
     fn unexpected(&self, expected: &str) -> Mistake {
         let at = self.at();
         let found = self.text.get(at.clone()).unwrap_or_default();
@@ -394,7 +394,7 @@ impl Reader<'_> {
         if self.takes('/') {
             terms = Some(self.terms()?);
         }
-        // Perf takes a colon without letters, too, but none behind the slash of a PMU.
+        // Perf also accepts a colon without letters, but not after the slash of a PMU.
         if terms.is_none() || !matches!(body, Body::Name(_)) {
             self.takes(':');
         }
@@ -604,7 +604,7 @@ mod tests {
     fn bodies() {
         let body = |text| event(text).body;
         assert_eq!(body("r1b7:u"), Body::Raw(0x1b7));
-        // Among terms, perf takes r0x1b7 as well.
+        // Among terms, perf also accepts r0x1b7.
         assert_eq!(body("r0x1b7"), Body::Name("r0x1b7".to_owned()));
         assert_eq!(body("ref-cycles"), Body::Name("ref-cycles".to_owned()));
         let numeric = Body::Numeric {

@@ -11,7 +11,7 @@ use crate::syntax::{
     Value, //
 };
 
-/// The command that the list is for. `perf record` takes more terms than `perf stat`.
+/// The command that the list is for. `perf record` accepts more terms than `perf stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tool {
     /// `perf stat`.
@@ -23,7 +23,7 @@ pub enum Tool {
 
 /// The type of a term's value.
 enum Type {
-    /// A number; none is 1.
+    /// A number; a missing one is 1.
     Number,
     /// 0 or 1.
     Switch,
@@ -37,7 +37,7 @@ enum Type {
     Cpus,
 }
 
-/// Perf's own words, the types of their values, and whether perf stat takes them.
+/// Perf's own words, the types of their values, and whether perf stat accepts them.
 #[rustfmt::skip]
 const KEYWORDS: &[(&str, Type, bool)] = &[
     ("config", Type::Number, true), ("config1", Type::Number, true), ("config2", Type::Number, true),
@@ -51,7 +51,7 @@ const KEYWORDS: &[(&str, Type, bool)] = &[
     ("aux-action", Type::Word, false), ("aux-sample-size", Type::Half, false), ("ratio-to-prev", Type::Factor, false),
 ];
 
-/// The words that tracepoints take; only perf record does.
+/// The words that tracepoints accept; only perf record accepts them.
 #[rustfmt::skip]
 const OF_TRACEPOINTS: &[&str] = &[
     "call-graph", "stack-size", "inherit", "no-inherit", "max-stack", "nr", "overwrite", "no-overwrite", "aux-output",
@@ -69,7 +69,7 @@ const BRANCH_TYPES: &[&str] = &[
 ///
 /// # Errors
 ///
-/// The value has another type, or the command does not take the word.
+/// The value has another type, or the command does not accept the word.
 pub fn check_keyword(term: &Term, tool: Tool) -> Result<(), Mistake> {
     let wrong = |what: &str| Err(Mistake::new(term.at.clone(), what));
     let Some((word, of, in_stat)) = KEYWORDS.iter().find(|it| it.0 == term.word) else {
@@ -106,11 +106,11 @@ pub fn check_keyword(term: &Term, tool: Tool) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Checks the terms of an event that is given by numbers: of these, perf takes its own words only.
+/// Checks the terms of an event that is given by numbers: only perf's own words are allowed.
 ///
 /// # Errors
 ///
-/// A term that perf does not take there.
+/// A term that perf does not accept there.
 pub fn check_numeric(terms: &[Term], tool: Tool) -> Result<(), Mistake> {
     for term in terms {
         match term.kind {
@@ -132,7 +132,7 @@ pub fn check_numeric(terms: &[Term], tool: Tool) -> Result<(), Mistake> {
 ///
 /// # Errors
 ///
-/// A term that perf does not take there.
+/// A term that perf does not accept there.
 pub fn check_tracepoint(terms: &[Term], tool: Tool) -> Result<(), Mistake> {
     for term in terms {
         if term.kind != TermKind::Keyword || !OF_TRACEPOINTS.contains(&term.word.as_str()) {
@@ -156,7 +156,7 @@ pub fn last<'a>(terms: &'a [Term], word: &str) -> Option<&'a Value> {
     term.map(|term| &term.value)
 }
 
-/// Returns the name that the terms give to the event: the first one, as perf does.
+/// Returns the name that the terms give to the event: like perf, the first one.
 pub fn label(terms: &[Term]) -> Option<String> {
     let mut terms = terms.iter();
     let term = terms.find(|term| term.kind == TermKind::Keyword && term.word == "name")?;

@@ -73,15 +73,15 @@ pub(super) struct Cpu<'a> {
     /// The time, and the groups' times on counters, in nanoseconds.
     now: u64,
     running: Vec<u64>,
-    /// These when rotation charged the groups last.
+    /// The same values when rotation last charged the groups.
     charged: Vec<u64>,
     /// Set if an interval has ended since the PMU was disabled.
     is_over: bool,
-    /// Set if groups were placed within this interval, while the threads of the core contended.
+    /// Set if groups were placed in this interval while the threads of the core contended.
     placed_within: bool,
-    /// The counter that each event had last.
+    /// The previous counter of each event.
     previous: Vec<Option<CounterId>>,
-    /// The pinned groups that are not given up, by number; the watchdog's comes first.
+    /// The pinned groups that are not given up, by number; the watchdog's is the first.
     pinned: Vec<usize>,
     /// The active ones.
     pinned_active: Vec<usize>,
@@ -94,18 +94,18 @@ pub(super) struct Cpu<'a> {
     pub(super) order: Order,
     /// Set if a group that may not pass was brought forward since an interval has ended.
     brought_forward: bool,
-    /// Set if all groups have to be tried again because of that.
+    /// Set if all groups must be tried again because of that.
     again: bool,
     /// Set if that was put off because of the right of way.
     put_off: bool,
-    /// The flexible groups in the schedule. Not the active ones after a known outcome.
+    /// The flexible groups in the schedule, except active ones after a known outcome.
     in_schedule: Vec<usize>,
     /// The events, by counter.
     counters: Vec<(u8, EventNumber)>,
-    /// Set if the threads of a core have to agree.
+    /// Set if the threads of a core must coordinate.
     threads_agree: bool,
     pub(super) outcomes: Outcomes,
-    /// Set if there is no other thread with events.
+    /// Set if no other thread has events.
     alone: bool,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Cpu<'a> {
         }
         let mut events = opened.events.len();
         if let Some(demand) = setting.watchdog {
-            // The CPU's own pinned events come before a task's.
+            // The CPU's own pinned events precede a task's.
             pinned.insert(0, groups.len());
             groups.push(Group {
                 events: vec![(events, demand)],
@@ -191,9 +191,9 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// Removes all flexible groups, and with `all` the pinned ones too, and tries to place them.
+    /// Removes all flexible groups, with `all` also the pinned ones, and tries to place them.
     ///
-    /// Returns whether the core's other thread has to schedule again.
+    /// Returns whether the core's other thread must schedule again.
     pub(super) fn schedule(&mut self, mut core: Option<&mut Core>, all: bool) -> bool {
         let mut woken = false;
         self.outcomes.leave();
@@ -202,7 +202,7 @@ impl<'a> Cpu<'a> {
             self.take_off(group);
         }
         if all {
-            // Pinned groups that wait for the sibling are tried again.
+            // Pinned groups that wait for the sibling are retried.
             let refusals = &self.refusals;
             let waits = |wait: &Wait| match wait {
                 Wait::Refused(it) => refusals[*it].is_for_the_moment(),
@@ -253,7 +253,7 @@ impl<'a> Cpu<'a> {
         woken
     }
 
-    /// `perf_rotate_context()`.
+    /// Mirrors `perf_rotate_context()`.
     pub(super) fn rotate(&mut self, core: Option<&mut Core>) -> bool {
         if self.waiting.is_empty() {
             return false;
@@ -296,8 +296,8 @@ impl<'a> Cpu<'a> {
         woken
     }
 
-    /// `line_up()` in `rust/driver/rotation.rs`. If no group has counted, the perf core moves the
-    /// first one.
+    /// Mirrors `line_up()` in `rust/driver/rotation.rs`. If no group has counted, the perf core
+    /// moves the first one.
     fn line_up(&mut self, core: Option<&Core>) {
         let latest = self.order.latest;
         let limits = self.limits(core);
@@ -353,7 +353,7 @@ impl<'a> Cpu<'a> {
         counters.fold(CounterMask::EMPTY, CounterMask::union)
     }
 
-    /// `turns_of()` there.
+    /// Mirrors `turns_of()` there.
     fn turns(&mut self, group: usize) -> u64 {
         let running = self.running[group];
         let before = std::mem::replace(&mut self.charged[group], running);
@@ -367,12 +367,12 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// Returns the limits that hold now for groups that rotate.
+    /// Returns the current limits for rotating groups.
     fn limits(&self, core: Option<&Core>) -> Limits {
         limits_now(core.map(|core| (core, self.thread)), closed(self.machine))
     }
 
-    /// `group_can_go_on()` and `group_sched_in()`.
+    /// Mirrors `group_can_go_on()` and `group_sched_in()`.
     fn try_group(
         &mut self,
         number: usize,
@@ -429,7 +429,7 @@ impl<'a> Cpu<'a> {
         })
     }
 
-    /// Returns the schedule, and a group as the driver's decisions see it.
+    /// Returns the schedule, and a group in the form that the driver's decisions use.
     fn offered(
         &mut self,
         number: usize,
@@ -449,7 +449,7 @@ impl<'a> Cpu<'a> {
         (&mut self.schedule, offered)
     }
 
-    /// `waits_for_its_kind()` in `rust/driver/rotation.rs`.
+    /// Mirrors `waits_for_its_kind()` in `rust/driver/rotation.rs`.
     fn waits_for_its_kind(&mut self, group: usize, core: Option<&Core>) -> bool {
         if !self.order.decides || !self.threads_agree {
             return false;
@@ -459,7 +459,7 @@ impl<'a> Cpu<'a> {
         waits_for_its_kind(schedule, counters, &mut offered)
     }
 
-    /// `let_others_pass()` there.
+    /// Mirrors `let_others_pass()` there.
     fn let_others_pass(&mut self, refused: usize, core: Option<&mut Core>) {
         if !self.order.decides {
             return;
@@ -479,7 +479,7 @@ impl<'a> Cpu<'a> {
         self.find(&groups, refused);
     }
 
-    /// `let_others_join()` there.
+    /// Mirrors `let_others_join()` there.
     fn let_others_join(&mut self, placed: usize, core: Option<&mut Core>) {
         if !self.order.decides {
             return;
@@ -502,7 +502,7 @@ impl<'a> Cpu<'a> {
         self.order.find(found, by);
     }
 
-    /// `add()` and `commit_txn()` in `rust/driver/schedule.rs`.
+    /// Mirrors `add()` and `commit_txn()` in `rust/driver/schedule.rs`.
     fn place(
         &mut self,
         number: usize,
@@ -540,7 +540,7 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// `enable()` in `rust/driver/schedule.rs`.
+    /// Mirrors `enable()` in `rust/driver/schedule.rs`.
     fn enable(&mut self, core: Option<&mut Core>) -> bool {
         for (event, counter) in self.schedule.arriving() {
             self.previous[event] = Some(counter);
@@ -577,7 +577,7 @@ impl<'a> Cpu<'a> {
         told.woken.is_some()
     }
 
-    /// `RotationState::may_put_off()` in `rust/driver/rotation/known.rs`.
+    /// Mirrors `RotationState::may_put_off()` in `rust/driver/rotation/known.rs`.
     fn may_put_off(&mut self) -> bool {
         self.put_off = self.brought_forward && !self.put_off;
         let may = self.put_off || !self.brought_forward;
@@ -585,7 +585,7 @@ impl<'a> Cpu<'a> {
         may
     }
 
-    /// Adds all that determines what follows to `state`.
+    /// Adds everything that determines the future to `state`.
     pub(super) fn state(&self, state: &mut Vec<u16>) {
         state.extend(self.flexible.iter().map(|group| *group as u16));
         if self.order.decides {
@@ -595,7 +595,7 @@ impl<'a> Cpu<'a> {
                     let behind = self.order.latest - number;
                     state.extend([0, 16, 32, 48].map(|shift| (behind >> shift) as u16));
                 }
-                // So much is charged at most.
+                // At most this much is charged.
                 let owed = self.running[*group] - self.charged[*group];
                 state.push((owed.min(4 * INTERVAL) * 2 / INTERVAL) as u16);
             }

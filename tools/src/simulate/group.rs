@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Groups of events, as far as scheduling is concerned.
+//! Groups of events, in the form that scheduling needs.
 
 use super::EventNumber;
 use crate::logic::model::demand::Demand;
@@ -27,23 +27,23 @@ impl Group {
         wants
     }
 
-    /// Returns whether it may go to the counters although a group before it was refused.
+    /// Returns whether it may be placed although a group before it was refused.
     pub(super) fn may_pass(&self) -> bool {
         !self.exclusive && !self.led_by_software
     }
 
-    /// Returns whether `event` is one of the group's.
+    /// Returns whether `event` is a member of the group.
     pub(super) fn has(&self, event: EventNumber) -> bool {
         self.events.iter().any(|(it, _)| *it == event)
     }
 }
 
-/// A group that waits.
+/// A waiting group.
 #[derive(Clone, Copy)]
 pub(super) struct Candidate<'a> {
     pub(super) group: &'a Group,
     pub(super) number: usize,
-    /// The counter that each event had last.
+    /// The previous counter of each event.
     pub(super) previous: &'a [Option<CounterId>],
     /// The distance by runtime from the last place.
     pub(super) lag: u64,

@@ -42,14 +42,15 @@ use std::collections::HashMap;
 
 /// Largest number of simulated steps.
 const MAX_STEPS: usize = 20_000;
-/// Largest number of flexible groups with which repetition is looked for.
+/// The most flexible groups for which the simulation looks for repetition.
 const MOST_REPEATED: usize = 64;
-/// An interval in nanoseconds. Its length matters where the threads of a core contend.
+/// An interval in nanoseconds. Its length matters if the threads of a core contend.
 const INTERVAL: u64 = 4_000_000;
-/// How often the threads of a core can make each other schedule again at one time.
+/// The maximum number of times that the threads of a core can make each other schedule again at one
+/// point in time.
 const MAX_WAKES: usize = 16;
 
-/// Number of an event: as in [`Opened::events`], and behind these the watchdog.
+/// Number of an event: as in [`Opened::events`]; the watchdog has the next number.
 pub type EventNumber = usize;
 
 /// The events on the counters, and the waiting groups with the reasons.
@@ -61,7 +62,7 @@ pub struct Configuration {
     pub waiting: Vec<(usize, Wait)>,
     /// The counters that the core's other thread uses.
     pub sibling: u64,
-    /// The counters that no event may take because of it.
+    /// The counters that no event may use because of it.
     pub closed: u64,
     /// Largest number of general-purpose counters.
     pub gp: u32,
@@ -72,11 +73,11 @@ pub struct Configuration {
 pub enum Wait {
     /// It was refused, with this entry of [`Simulation::refusals`].
     Refused(usize),
-    /// The perf core did not try it, because this group before it was refused.
+    /// The perf core did not try it, because it had refused this group before it.
     Behind(usize),
     /// It waits in rotation: groups with a smaller runtime go first.
     Turn,
-    /// It wants the PMU for itself, or another group has the PMU for itself.
+    /// It needs the PMU for itself, or another group has the PMU for itself.
     Exclusive,
 }
 
@@ -85,13 +86,13 @@ pub enum Wait {
 pub struct Simulation {
     /// All configurations, in the order of their first occurrence.
     pub configurations: Vec<Configuration>,
-    /// The refusals in these.
+    /// The refusals in these configurations.
     pub refusals: Vec<Refusal>,
-    /// The configuration of each step, up to where they repeat.
+    /// The configuration of each step, up to the step from which they repeat.
     pub steps: Vec<usize>,
-    /// The step from which on they repeat; the number of steps, if they do not.
+    /// The step from which they repeat; the number of steps, if they do not repeat.
     pub repeats_from: usize,
-    /// Steps of an interval: 2 where the other thread's events rotate as well.
+    /// Steps of an interval: 2 if the other thread's events also rotate.
     pub steps_per_interval: usize,
 }
 
@@ -108,7 +109,7 @@ impl Simulation {
         }
     }
 
-    /// Returns the number of intervals of each configuration, in a run of so many.
+    /// Returns the number of intervals of each configuration, in a run of this many intervals.
     pub fn intervals(&self, intervals: f64) -> Vec<f64> {
         let mut sums = vec![0.0; self.configurations.len()];
         let mut left = intervals * self.steps_per_interval as f64;
@@ -140,9 +141,9 @@ pub struct Setting<'a> {
     pub machine: &'a Machine,
     /// The driver's policy.
     pub policy: Policy,
-    /// The NMI watchdog's demand, if it counts cycles, pinned, on every CPU.
+    /// The demand of the NMI watchdog, if it counts cycles, pinned, on every CPU.
     pub watchdog: Option<Demand>,
-    /// The events on the core's other thread, which were opened before.
+    /// The events on the core's other thread, which were opened first.
     pub sibling: Option<&'a Opened>,
     /// Number of intervals of interest.
     pub intervals: f64,
@@ -156,7 +157,7 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
         core = core.sharing_registers();
     }
     let mut core = shares_a_core(machine).then(|| {
-        // Which CPU is which thread does not matter.
+        // It does not matter which thread each CPU is.
         core.join(0);
         core.join(1);
         core
@@ -184,8 +185,8 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
     while simulation.steps.len() < most.clamp(1, MAX_STEPS) {
         let step = simulation.steps.len();
         simulation.repeats_from = step + 1;
-        // With very many groups, repetition takes longer than the intervals of interest. So it does
-        // where the threads of a core contend.
+        // With very many groups, repetition takes longer than the intervals of interest. The same
+        // holds if the threads of a core contend.
         let contended = core.as_ref().is_some_and(Core::is_contended);
         let few = |cpu: &Cpu<'_>| cpu.flexible.len() <= MOST_REPEATED || !cpu.order.decides;
         if !contended && cpus.iter().all(few) {
@@ -206,7 +207,7 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
         });
         cpus[ours].outcomes.remember_configuration(number);
         simulation.steps.push(number);
-        // The other thread's timer fires in the middle of our intervals.
+        // The other thread's timer expires in the middle of this thread's intervals.
         let ticking = if cpus.len() == 2 && step % 2 == 0 {
             0
         } else {
@@ -221,7 +222,7 @@ pub fn simulate(setting: &Setting<'_>, opened: &Opened) -> Simulation {
     simulation
 }
 
-/// Makes the CPUs schedule again that were woken by others.
+/// Makes the CPUs that others have woken schedule again.
 fn wake(cpus: &mut [Cpu<'_>], mut core: Option<&mut Core>, mut by: usize, mut woken: bool) {
     for _ in 0..MAX_WAKES {
         if !woken || cpus.len() < 2 {
@@ -232,7 +233,7 @@ fn wake(cpus: &mut [Cpu<'_>], mut core: Option<&mut Core>, mut by: usize, mut wo
     }
 }
 
-/// Returns whether as many events as there are `counters` can use no others.
+/// Returns whether there are as many events that can use only `counters` as there are `counters`.
 pub fn is_taken(counters: CounterMask, events: &[CounterMask]) -> bool {
     let confined = events.iter().filter(|event| event.is_subset(counters));
     confined.count() as u32 >= counters.weight()

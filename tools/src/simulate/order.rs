@@ -34,10 +34,10 @@ pub(super) struct Order {
     /// The last place, and the number of insertions.
     pub(super) latest: u64,
     put: u64,
-    /// The groups that the perf core tries although others were refused, since the PMU was
+    /// The groups that the perf core has tried although others were refused, since the PMU was
     /// disabled.
     pub(super) offered: Vec<bool>,
-    /// The groups that were found, with those behind which they were.
+    /// The groups that were found, each with the group before it.
     pub(super) found: Vec<(usize, usize)>,
     /// The moves since the last interval ended.
     pub(super) moved: Vec<Move>,
@@ -46,7 +46,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Creates the order of so many groups with this demand, as they were opened.
+    /// Creates the order of this many groups with this demand, in the order of opening.
     pub(super) fn new(groups: usize, wants: Wants, decides: bool) -> Self {
         let numbers = 1..=groups as u64;
         Self {
@@ -63,7 +63,7 @@ impl Order {
         }
     }
 
-    /// `Context::requeue()` in `rust/perf_core`.
+    /// Mirrors `Context::requeue()` in `rust/perf_core`.
     pub(super) fn requeue(&mut self, group: usize, place: u64) {
         self.runtime[group] = place;
         self.put(group, place);
@@ -90,9 +90,9 @@ impl Order {
         groups.sort_unstable_by_key(|group| self.places[*group]);
     }
 
-    /// `Scheduling::offer()` and `Scheduling::bring_forward()` there, for groups that were found
-    /// behind another, each with whether it may pass. Those that may not can be found behind
-    /// several; they go where the first one is.
+    /// Mirrors `Scheduling::offer()` and `Scheduling::bring_forward()` there, for groups that were
+    /// found behind another, each with whether it may pass. Groups that may not pass can be found
+    /// behind several groups; they move behind the first of these.
     pub(super) fn find(&mut self, found: &[(usize, bool)], by: usize) {
         for (group, may_pass) in found {
             self.offered[*group] = *may_pass;
@@ -106,7 +106,7 @@ impl Order {
     pub(super) fn move_all(&mut self, moves: &[Move]) {
         for it in moves {
             if !it.is_behind && self.place(it.to) == 0 {
-                // No place is in front of it.
+                // No place precedes it.
                 self.put(it.to, 1);
             }
             let place = self.place(it.to);
@@ -120,7 +120,7 @@ impl Order {
     }
 }
 
-/// A group that moves in front of a refused one, or behind a placed one.
+/// A group that moves before a refused group, or after a placed one.
 #[derive(Clone, Copy)]
 pub(super) struct Move {
     pub(super) group: usize,

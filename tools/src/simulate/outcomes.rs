@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Known outcomes of rotation on a CPU, where no other CPU has an influence, to be used again.
+//! Known outcomes of rotation on a CPU, for reuse while no other CPU has an influence.
 
 use super::order::Move;
 use super::{
@@ -48,8 +48,8 @@ impl Outcome {
 #[derive(Default)]
 pub(super) struct Outcomes {
     all: Vec<Outcome>,
-    /// By the order of the flexible groups, whether these lag far behind, and the counters that
-    /// events had last.
+    /// By the order of the flexible groups, whether these lag far behind, and the events' previous
+    /// counters.
     known: HashMap<Vec<u16>, usize>,
     /// The current one.
     current: Option<usize>,

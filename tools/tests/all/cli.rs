@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The command: its output, its exit status, and that its man page lists all options.
+//! Tests the command: its output, its exit status, and that its man page lists all options.
 
 use serde_json::Value;
 use std::process::{
@@ -113,7 +113,7 @@ fn json_has_it_all() {
     assert_eq!(report["runs"]["minimal"], true);
 }
 
-/// Shares are 0 and not -0, and nothing is claimed of events that cannot be counted.
+/// Shares are 0 and not -0, and the report makes no statement about events that cannot be counted.
 #[test]
 fn events_that_cannot_be_counted() {
     let arguments = ["-m", "amdzen4", "-e", "cycles:pp"];
@@ -140,7 +140,7 @@ fn events_that_cannot_be_counted() {
     );
 }
 
-/// Events of other PMUs stand beside those of the core.
+/// Events of other PMUs are listed beside those of the core.
 #[test]
 fn other_pmus_need_no_counter() {
     let events = "cycles,msr/tsc/,faults,cpu/instructions,name=done/";
@@ -205,7 +205,7 @@ fn a_group_that_never_counts_gets_no_turn() {
     }
 }
 
-/// Where names do not fit in the bars, numbers tell events apart.
+/// If names do not fit in the bars, numbers identify the events.
 #[test]
 fn bars_have_numbers() {
     let names = ["l1_hit", "l1_miss", "fb_hit", "l2_hit", "l3_hit"];
@@ -286,7 +286,8 @@ fn changes_and_runs_help() {
     );
 }
 
-/// A group that does not fit beside the watchdog's event holds up none behind it for good.
+/// A group that does not fit beside the watchdog's event does not block the groups behind it for
+/// good.
 #[test]
 fn groups_without_room_hold_up_none() {
     let six = "{branches,branch-misses,r76,r1c0,r2c0,r3c0}";
@@ -335,8 +336,8 @@ fn the_sibling_is_in_the_way() {
     );
 }
 
-/// Where both threads rotate events that exclude each other, each gets its share, and the report
-/// names the other thread as the cause while that holds the counters.
+/// If both threads rotate events that exclude each other, each event gets its share. The report
+/// names the other thread as the cause while that thread holds the counters.
 #[test]
 fn both_threads_have_their_share() {
     let plain = "r1c4,r2c4,r4c4,r8c4,r10c4,r20c4";
@@ -373,8 +374,8 @@ fn both_threads_have_their_share() {
     assert!(!out.contains("can count it"), "{out}");
 }
 
-/// Fixed counter 3 and the metrics serve one group at a time. One that does not fit is split
-/// without leaving metrics alone.
+/// Fixed counter 3 and the metrics serve one group at a time. A group that does not fit is split,
+/// but metrics stay with their slots.
 #[test]
 fn slots_and_metrics_are_one_resource() {
     let both = "{slots,topdown-retiring,r1c4}:X,{slots,topdown-bad-spec,r2c4}:X";
@@ -427,7 +428,7 @@ fn the_man_page_has_every_option() {
     }
 }
 
-/// The options and commands of the help are in each shell's completions.
+/// Each shell's completions contain the options and commands of the help.
 #[test]
 fn the_completions_have_every_option() {
     let (_, help, _) = said(&["--help"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The names of errnos are those of the kernel's errors that the driver returns.
+//! Tests that the names of errnos match the kernel errors that the driver returns.
 
 use rpmu_plan::logic::refusal::Errno;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `data/events` is what `data/convert` makes from the kernel's lists today.
+//! Tests that `data/events` equals the current output of `data/convert` for the kernel's lists.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which lists of events the planner takes, against the perf tool: `selftests/perf_forms` has the
-//! verdicts, which hold for both. Where perf is as new as the file, it is asked as well, with a
-//! sysfs as rpmu makes it; so are its attributes of each event. `selftests/perf_forms.sh` asks it
-//! in a guest.
+//! Tests which lists of events the planner accepts, compared with the perf tool:
+//! `selftests/perf_forms` has the verdicts, which apply to both. If perf is as new as the file, the
+//! tests also run it, with a sysfs as rpmu creates it, and compare its attributes of each event.
+//! `selftests/perf_forms.sh` runs perf in a guest.
 
 use rpmu_plan::logic::model::{
     memory_files,
@@ -32,14 +32,14 @@ struct Form {
     model: &'static str,
     verdict: &'static str,
     text: &'static str,
-    /// Set if the planner is to differ from perf.
+    /// Set if the planner's verdict differs from perf's on purpose.
     differs: bool,
 }
 
 const FILE: &str = include_str!("../../../selftests/perf_forms");
 /// The release of perf that the file is for.
 const RELEASE: &str = "perf version 7.3";
-/// The models of the file, with the CPUID that perf is told.
+/// The models of the file, with the CPUID that perf gets.
 const MODELS: &[(&str, &str)] = &[
     ("haswell", "GenuineIntel-6-3C-3"),
     ("icelakex", "GenuineIntel-6-6A-6"),
@@ -78,7 +78,7 @@ fn models_of(form: &Form) -> Vec<&'static str> {
     }
 }
 
-/// Returns the verdict on a form: which of the commands take it.
+/// Returns the verdict on a form: the commands that accept it.
 fn verdict(takes: impl Fn(Tool) -> bool) -> &'static str {
     match (takes(Tool::Stat), takes(Tool::Record)) {
         (true, true) => "both",
@@ -184,7 +184,7 @@ fn make_sysfs(machine: &Machine, dir: &Path) {
     }
 }
 
-/// Runs the perf tool on a list; returns its exit status and what it says.
+/// Runs the perf tool on a list; returns its exit status and its output.
 fn perf(dir: &Path, cpuid: &str, tool: Tool, list: &str) -> (Option<i32>, String) {
     let arguments: &[&str] = match tool {
         Tool::Stat => &["stat", "-vv"],
@@ -202,8 +202,8 @@ fn perf(dir: &Path, cpuid: &str, tool: Tool, list: &str) -> (Option<i32>, String
     (output.status.code(), text)
 }
 
-/// Returns the attributes of the core's events that perf has shown: type, config, config1,
-/// precise_ip, whether user and kernel are excluded.
+/// Returns the attributes of the core's events in perf's output: type, config, config1, precise_ip,
+/// whether user and kernel are excluded.
 fn shown(text: &str) -> Vec<[u64; 6]> {
     let mut all = Vec::new();
     for block in text.split("perf_event_attr:\n").skip(1) {
@@ -278,7 +278,7 @@ fn perf_says_so() {
     for (model, _) in MODELS {
         make_sysfs(&machine(model), &place(model));
     }
-    // Of the forms that are the same on all models, perf is asked on the first.
+    // For forms that are the same on all models, perf is run for the first model.
     let forms = forms();
     let asked = Mutex::new(forms.iter());
     let wrong = Mutex::new(Vec::new());
@@ -289,7 +289,7 @@ fn perf_says_so() {
         let model = models_of(form)[0];
         let cpuid = MODELS.iter().find(|it| it.0 == model).unwrap().1;
         let (status, text) = perf(&place(model), cpuid, Tool::Stat, form.text);
-        // Perf record takes all that perf stat takes.
+        // Perf record accepts everything that perf stat accepts.
         let takes = |tool| match tool {
             Tool::Stat => status != Some(129),
             Tool::Record => {
@@ -302,7 +302,7 @@ fn perf_says_so() {
             wrong.lock().unwrap().push(line);
         }
         let (own, its) = (planned(form.text, &machine(model)), shown(&text));
-        // Behind a leader that cannot be opened, perf opens no member.
+        // If a leader cannot be opened, perf opens no member of its group.
         if !form.differs && !own.starts_with(&its) {
             let line = format!("{model}\t{}: perf {its:x?}, planned {own:x?}", form.text);
             wrong.lock().unwrap().push(line);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `--live` on the files of a running rpmu.
+//! Tests `--live` on the files of a running rpmu.
 
 use serde_json::Value;
 use std::fs;
@@ -141,7 +141,7 @@ fn people_get_it_in_words() {
     ] {
         assert!(out.contains(text), "{text}: {out}");
     }
-    // Failures of tasks that have gone are left out.
+    // Failures of tasks that have ended are omitted.
     assert!(!out.contains("r777"), "{out}");
 }
 

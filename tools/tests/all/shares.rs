@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The shares of events that rotate: none starves beside others.
+//! Tests the shares of rotating events: no event starves.
 
 use rpmu_plan::logic::sched::assign::Policy;
 use rpmu_plan::machine::{
@@ -57,7 +57,7 @@ fn check(cases: &[Case]) {
 
 const WITH_ERRATUM: &[&str] = &["sandybridge", "ivybridge", "haswell"];
 
-/// An event on a fixed counter never yields, and does not have to: corrupting events do not wait
+/// An event on a fixed counter never yields, and does not need to: corrupting events do not wait
 /// for it.
 #[test]
 fn corrupting_events_beside_fixed_counters() {
@@ -111,8 +111,8 @@ fn corrupting_events_beside_fixed_counters() {
     ]);
 }
 
-/// Counters that events keep beyond the limit are no place for a corrupting event, as when one of
-/// them moves to the fixed counter.
+/// A corrupting event cannot use counters that events keep beyond the limit, for example when one
+/// of them moves to the fixed counter.
 #[test]
 fn corrupting_events_join_half_of_the_counters() {
     check(&[Case {
@@ -124,8 +124,8 @@ fn corrupting_events_join_half_of_the_counters() {
     }]);
 }
 
-/// A group that a fixed counter counts waits for no kind: it counts beside both, whatever it is led
-/// by.
+/// A group that a fixed counter counts does not wait for corrupting or other events: it counts
+/// beside both, whatever its leader is.
 #[test]
 fn groups_on_fixed_counters_beside_corrupting_events() {
     let case = |watchdog, events, least| Case {
@@ -149,7 +149,8 @@ fn groups_on_fixed_counters_beside_corrupting_events() {
     ]);
 }
 
-/// A pinned event that makes way for a group takes a counter from another: these contend.
+/// A pinned event that yields its counter to a group takes a counter from another event: these
+/// contend.
 #[test]
 fn groups_that_contend_by_way_of_a_pinned_event() {
     check(&[Case {
@@ -161,8 +162,8 @@ fn groups_that_contend_by_way_of_a_pinned_event() {
     }]);
 }
 
-/// A group that has to leave its counters in the middle of each interval, for the sibling, does not
-/// come first for ever.
+/// A group that must leave its counters in the middle of each interval, for the sibling, is not
+/// first forever.
 #[test]
 fn groups_that_leave_before_the_end_of_an_interval() {
     const EVENTS: &str = "{r1bb,r1bb,r20c4},r81d0,r81d0,r1bb:D,{r20c4,r1bb}";
@@ -185,8 +186,8 @@ fn groups_that_leave_before_the_end_of_an_interval() {
     ]);
 }
 
-/// A group that never fits keeps no counters from those that may not pass it: exclusive ones and
-/// those led by a software event.
+/// A group that never fits does not keep counters from groups that may not pass it: exclusive
+/// groups and groups led by a software event.
 #[test]
 fn groups_behind_those_that_never_fit() {
     const INTEL: &[&str] = &["haswell", "skylake"];

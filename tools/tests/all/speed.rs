@@ -25,7 +25,7 @@ use rpmu_plan::{
 use std::time::Duration;
 
 /// Returns the CPU time of one call: the average of `times` calls, in the shortest of several
-/// tries.
+/// attempts.
 fn shortest(times: u32, mut call: impl FnMut()) -> Duration {
     let goes = (0..3).map(|_| {
         let start = cpu_time();
@@ -35,14 +35,14 @@ fn shortest(times: u32, mut call: impl FnMut()) -> Duration {
     goes.min().unwrap()
 }
 
-/// Returns this thread's CPU time. The kernel updates it with every tick, so a measurement has to
+/// Returns this thread's CPU time. The kernel updates it with every tick, so a measurement must
 /// last several ticks.
 fn cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Returns so many events, evenly spread over the machine's list.
+/// Returns this many events, evenly spread over the machine's list.
 fn some_events(machine: &Machine, count: usize) -> String {
     let names: Vec<&str> = machine.list.events().map(|event| event.name).collect();
     let step = names.len() / count;
@@ -113,7 +113,7 @@ fn a_second_of_turns_is_simulated_in_1_ms() {
     }
 }
 
-/// What is said about events that share counters grows with their number, not with its square.
+/// The output about events that share counters grows linearly with their number, not quadratically.
 #[test]
 fn two_hundred_events_are_reported_briefly() {
     let machine = Machine::new("skylake", Smt::On, false).unwrap();

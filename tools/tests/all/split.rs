@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The split into runs, compared with an exhaustive search for up to ten units.
+//! Tests the split into runs against an exhaustive search for up to ten units.
 
 use proptest::prelude::*;
 use rpmu_plan::logic::model::demand::Demand;
