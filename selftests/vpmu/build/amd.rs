@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::lists::parse_number;
 use crate::meaning::matches;
 
-/// An event code's name, and the units that the list has.
+/// The name of an event code, and the units in the list.
 struct Event {
     name: String,
     /// `None` if a line has no UMask.
@@ -92,8 +92,8 @@ pub(crate) fn write_table(out: &mut String, directory: &Path, name: &str) {
     writeln!(out, "];").unwrap();
 }
 
-/// Returns what an event of this name counts, an `event::amd::Meaning`. `units` are those that the
-/// list has, 0 if it ignores UnitMask.
+/// Returns the `event::amd::Meaning` of an event with this name. `units` are the units in the list,
+/// 0 if the list ignores UnitMask.
 fn meaning(name: &str, units: u8) -> String {
     if let Some((_, meaning)) = MEANINGS.iter().find(|(names, _)| {
         names
@@ -109,8 +109,8 @@ fn meaning(name: &str, units: u8) -> String {
     format!("Rate({of}, {units:#04x})")
 }
 
-/// Events whose counts follow from what the CPU retires, by names or by names and units. README.md
-/// has them as a table.
+/// Events whose counts follow from the CPU's retired instructions and the like, by names or by
+/// names and units. README.md has them as a table.
 #[rustfmt::skip]
 const MEANINGS: [(&str, &str); 27] = [
     ("ex_ret_instr", "All(RETIRED)"),
@@ -146,8 +146,8 @@ const MEANINGS: [(&str, &str); 27] = [
     ("bp_l1_tlb_miss_l2_tlb_miss/0x07", "Parts(FETCH_WALKS, [4032, 60, 4, 0, 0, 0, 0, 0])"),
 ];
 
-/// The kinds that the other events are a rate of, by the start of the name. All others are a rate
-/// of instructions.
+/// The kinds of occurrences whose rate the other events are, by the start of the name. All others
+/// are a rate of instructions.
 const RATES: [(&str, &str); 6] = [
     ("ls_tablewalker", "WALKS"),
     ("ls_", "MEMORY"),

@@ -39,7 +39,7 @@ pub(crate) fn columns(text: &str, list: &str) -> Columns {
             [] | ["list", ..] => (),
             [lists, two, one, pebs, kind, ref selects @ ..] => {
                 if lists.contains(letter.expect("the lists' letters come first")) {
-                    // Up to Skylake the lists do not name the counters of PEBS: it has the first
+                    // Up to Skylake, the lists do not name the counters of PEBS: it uses the first
                     // four.
                     let precise = match (kind, pebs) {
                         ("0:", _) => 0,

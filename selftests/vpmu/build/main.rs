@@ -3,10 +3,9 @@
 //! Converts the vendors' event lists into the model's tables.
 //!
 //! The lists are in `$KERNEL_SOURCE/tools/perf/pmu-events/arch/x86/`: JSON arrays of flat objects
-//! whose values are nearly all strings. A table has for each event its event select, its counters,
-//! the register that further selects it, and what it counts, which follows from its name. The
-//! counters of a core with one thread, which the kernel's copies of the lists lack, are in
-//! `../intel-counters`.
+//! whose values are nearly all strings. For each event, a table has its event select, its counters,
+//! the register that further selects it, and its meaning, which follows from its name. The kernel's
+//! copies of the lists lack the counters of a core with one thread; `../intel-counters` has them.
 
 mod amd;
 mod exceptions;
@@ -36,7 +35,7 @@ const LISTS: [(&str, &str); 12] = [
     ("sapphirerapids", "GOLDEN_COVE"),
 ];
 
-/// The same for AMD's.
+/// The same for AMD's lists.
 const AMD_LISTS: [(&str, &str); 5] = [
     ("amdzen1", "ZEN1"),
     ("amdzen2", "ZEN2"),

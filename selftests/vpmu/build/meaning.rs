@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What events count, by their names.
+//! The meanings of events, by their names.
 
-/// Returns what an event of this name counts, an `event::Meaning`. The event select does not say:
-/// the same one means something else on another model.
+/// Returns the `event::Meaning` of an event with this name. The event select is not enough: the
+/// same one has another meaning on another model.
 pub(crate) fn meaning(name: &str, descriptions: [&str; 2]) -> String {
     let meaning = meaning_by_name(name);
-    // MEM_INST_RETIRED.ANY is ALL_LOADS and ALL_STORES, which its description does not say.
+    // MEM_INST_RETIRED.ANY is ALL_LOADS plus ALL_STORES; its description does not say so.
     if name == "MEM_INST_RETIRED.ANY" || descriptions.into_iter().any(has_prefetches) {
         let part = meaning.strip_prefix("Part(");
         let part = part.unwrap_or_else(|| panic!("{name}: {meaning} and prefetches"));
@@ -84,9 +84,9 @@ fn branches(event: &str) -> &'static str {
 /// `event::WHOLE`.
 const WHOLE: u32 = 4096;
 
-/// Events that are a share of what really happened: groups, names, the activity, and the share as
-/// in `event::Meaning::Part`. README.md has them as a table. A share within another is a kind of
-/// it; kinds that make up a whole add up to it.
+/// Events that are a share of actual occurrences: groups, names, the activity, and the share as in
+/// `event::Meaning::Part`. README.md has them as a table. A share within another share is a subset
+/// of it; shares that make up a whole add up to it.
 #[rustfmt::skip]
 const PARTS: [(&str, &str, &str, u32, u32); 72] = [
     // Loads and stores
@@ -183,7 +183,7 @@ const WALKS: [(&str, u32, u32); 5] = [
     ("WALK_DURATION WALK_PENDING WALK_CYCLES WALK_ACTIVE DEMAND_LD_WALK_DURATION", 0, 24 * WHOLE),
 ];
 
-/// The activity that the other events of a group are a rate of, by the start of the group's name.
+/// The activity of which the other events of a group are a rate, by the start of the group's name.
 /// Events of all other groups are a rate of instructions.
 const RATES: [(&str, &str); 24] = [
     ("DTLB_LOAD_MISSES", "LoadWalks"),

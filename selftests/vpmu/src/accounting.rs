@@ -40,7 +40,7 @@ impl Accesses {
     }
 }
 
-/// The MSRs that are accounted one by one, as ranges of first and last.
+/// The MSRs that are accounted individually, as ranges of first and last.
 const RANGES: [(u32, u32); 15] = [
     (0x0c1, 0x0c8), // IA32_PMCx
     (0x10f, 0x10f), // TSX_FORCE_ABORT
@@ -59,7 +59,8 @@ const RANGES: [(u32, u32); 15] = [
     (0xc001_0200, 0xc001_020b), // PERF_CTLx, PERF_CTRx
 ];
 
-/// LVTPC by its x2APIC number. Writes to the memory-mapped register are accounted under it as well.
+/// LVTPC, by its x2APIC number. Writes to the memory-mapped register are accounted under this
+/// number as well.
 pub(crate) const LVTPC: u32 = 0x834;
 
 /// ECX of RDPMC for MSR_PERF_METRICS.
@@ -178,7 +179,7 @@ impl Accounting {
         }
     }
 
-    /// Sets a mark. The report says what happened since the mark before it.
+    /// Sets a mark. The report has the differences from the previous mark.
     pub(crate) fn mark(&self, value: u64) {
         let mut totals = [0; TOTALS.len()];
         let [reads, writes, rdpmc, faults, pmis, kernel, user] = &mut totals;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A taken branch, as QEMU tells of it.
+//! A taken branch, as QEMU reports it.
 
 /// A taken branch, an interrupt or an exception. Mirrors `struct vpmu_branch`.
 #[repr(C)]
@@ -8,17 +8,17 @@
 pub struct Branch {
     /// A kind of branch in [`crate::retired`], or [`crate::retired::INTERRUPTS`].
     pub kind: u32,
-    /// The CPL was not 0 before.
+    /// Set if the CPL was not 0 before.
     pub from_user: bool,
-    /// Nor is it afterwards.
+    /// Set if the CPL is not 0 afterwards.
     pub to_user: bool,
-    /// A direct near call of the next instruction.
+    /// Set for a direct near call of the next instruction.
     pub next: bool,
-    /// EIP of the branch instruction; of interrupts and exceptions, EIP as it is saved.
+    /// EIP of the branch instruction; for interrupts and exceptions, the saved EIP.
     pub from: u64,
     /// EIP of the target.
     pub to: u64,
-    /// Instructions retired since the last branch, this one included; for the first one, since
+    /// Instructions retired since the last branch, including this one; for the first branch, since
     /// [`crate::pmu::Pmu::records_branches`] became true.
     pub instructions: u64,
 }

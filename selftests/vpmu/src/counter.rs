@@ -37,14 +37,14 @@ impl Counter {
         };
     }
 
-    /// Starts counting another source from the present value.
+    /// Starts counting another source from the current value.
     pub(crate) fn change_source(&mut self) {
         self.set(self.value);
     }
 
     /// Returns the number of events of `source` in `retired`, to be added with [`Counter::add`].
-    /// `before` is what retired earlier at the privilege levels that the counter counts. Neither
-    /// has negative counts.
+    /// `before` is the total that retired earlier at the privilege levels that the counter counts.
+    /// Neither has negative counts.
     pub(crate) fn events(&mut self, source: Source, before: &Retired, retired: &Retired) -> u64 {
         match source {
             Source::Nothing => 0,
@@ -92,7 +92,7 @@ mod tests {
     use crate::share::Share;
 
     impl Counter {
-        /// Counts what of `source` is in `retired`. Returns whether the counter overflowed.
+        /// Counts the events of `source` in `retired`. Returns whether the counter overflowed.
         pub(crate) fn count(
             &mut self,
             source: Source,
@@ -152,8 +152,8 @@ mod tests {
         assert_eq!(counter.value(), 1);
     }
 
-    /// An event that shares its counter with another gets its share of the time that it counted,
-    /// wherever in the whole that began and however often the counter was written.
+    /// An event that shares its counter with another one gets its share of the time that it
+    /// counted, regardless of the start of that time and of the number of writes to the counter.
     #[test]
     fn a_part_is_independent_of_writes() {
         for share in [
@@ -184,7 +184,8 @@ mod tests {
         }
     }
 
-    /// QEMU relies on it: no overflow before that many instructions, and for a rate one right then.
+    /// QEMU relies on this: a counter never overflows before this many instructions, and a rate
+    /// overflows exactly then.
     #[test]
     fn instructions_to_overflow_is_exact_for_rates() {
         for source in [

@@ -23,9 +23,9 @@ pub(crate) const LEAK: u64 = 4;
 pub(crate) const TRANSACTION: u64 = 1 << 20;
 /// The counter that transactions use.
 pub(crate) const TRANSACTION_COUNTER: usize = 3;
-/// What a transaction leaves in IA32_PERFEVTSEL3: an event that no list has, disabled.
+/// The value that a transaction leaves in IA32_PERFEVTSEL3: a disabled event that is in no list.
 pub(crate) const TRANSACTION_SELECT: u64 = 0x5a5a;
-/// What a transaction leaves in IA32_PMC3.
+/// The value that a transaction leaves in IA32_PMC3.
 pub(crate) const TRANSACTION_COUNT: u64 = 0x5a5a_5a5a_5a5a;
 
 impl Defects {
@@ -35,8 +35,8 @@ impl Defects {
         tfa: false,
     };
 
-    /// Returns those of the hardware's defects that a CPU has by default: all but TFA, which a
-    /// microcode update of 2019 introduced. The default Skylake has an older microcode.
+    /// Returns the hardware's defects that a CPU has by default: all except TFA, which a microcode
+    /// update of 2019 introduced. The default Skylake has an older microcode.
     pub fn usual(self) -> Self {
         Defects { tfa: false, ..self }
     }

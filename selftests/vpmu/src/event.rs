@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The terms in which the event tables say what an event counts and on which counters.
+//! The types of the event tables: the meanings of events, and their counters.
 //!
-//! How often an event happens, per instruction, is declared here ([`CYCLES`] and below) and in the
-//! tables; `README.md` has it in words.
+//! The rates of events per instruction are declared here ([`CYCLES`] and below) and in the tables;
+//! `README.md` describes them.
 
 pub(crate) mod amd;
 pub(crate) mod topdown;
@@ -27,14 +27,14 @@ pub(crate) struct Listed {
     pub(crate) inv: bool,
     /// IA32_PERFEVTSELx.E.
     pub(crate) edge: bool,
-    /// Mask of the general counters that count it where a core has one thread. Where it has two,
-    /// the lower half of the counters exist.
+    /// Mask of the general counters that count it on a core with one thread. With two threads, the
+    /// lower half of the counters exist.
     pub(crate) counters: u8,
     /// Mask of the counters that sample it precisely (PEBS).
     pub(crate) precise: u8,
-    /// What it counts.
+    /// The meaning of the event.
     pub(crate) meaning: Meaning,
-    /// The register that further selects what it counts.
+    /// The register that further selects the counted occurrences.
     pub(crate) register: Option<Register>,
 }
 
@@ -63,7 +63,7 @@ impl List {
     }
 }
 
-/// What an event counts.
+/// The meaning of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
     Cycles,
@@ -75,12 +75,12 @@ pub(crate) enum Meaning {
     Part(Activity, u32, u32),
     /// The same, and every software prefetch.
     PartAndPrefetches(Activity, u32, u32),
-    /// An event that this machine has no notion of: counts the activity at a rate of its own
+    /// An event that the emulated machine does not model: counts the activity at its own rate
     /// ([`crate::select::Select::declared_rate`]).
     Rate(Activity),
 }
 
-/// What events count.
+/// The activities that events count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activity {
     Instructions,
@@ -159,7 +159,7 @@ impl Activity {
     }
 }
 
-/// A register that, besides the event select, says what an event counts.
+/// A register that selects the counted occurrences, besides the event select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Register {
     /// MSR_OFFCORE_RSP_0 or _1.

@@ -14,20 +14,20 @@
 //!                ├── shared, accounting, inject
 //! ```
 //!
-//! `model`, `event` and `defect` are data: what hardware there is. `select`, `share` and `counter`
-//! say how much is counted. `pmu` is the PMU that software sees, `shared` what the threads of a
-//! core share.
+//! `model`, `event` and `defect` are data about the hardware. `select`, `share` and `counter`
+//! determine the counts. `pmu` is the PMU that software sees, `shared` the state that the threads
+//! of a core share.
 //!
 //! Where things go:
 //!
-//! | What | Where |
+//! | New code | Place |
 //! |---|---|
 //! | another CPU model | a constant in `model/intel/` or `model/amd/`, a line in the lists of `build/main.rs` |
 //! | another vendor's models | as for AMD: an arm of `Vendor` in `model/spec.rs`, and directories of that name in `model/`, `event/`, `select/` and `pmu/` |
 //! | a register | `pmu/msr.rs` or `pmu/amd/msr.rs` (number), `pmu/reserved.rs` (bits), `pmu/access.rs` (effect) |
-//! | a feature with state of its own, such as LBR (`pmu/lbr.rs`) | a file in `pmu/` |
-//! | a CPU with cores of several kinds | nothing: each CPU has a model of its own |
-//! | a defect | a field in `defect.rs`, and where it acts in `pmu/` |
+//! | a feature with its own state, such as LBR (`pmu/lbr.rs`) | a file in `pmu/` |
+//! | a CPU with several core types | nothing: each logical CPU has its own model |
+//! | a defect | a field in `defect.rs`, and its effect in `pmu/` |
 
 mod accounting;
 pub mod branch;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The modelled CPUs: data only. A vendor has a directory, a CPU model a constant in a file of its
-//! own, and [`spec`] says what such a constant holds.
+//! The modelled CPUs: data only. Each vendor has a directory, each CPU model a constant in its own
+//! file; [`spec`] defines the type of these constants.
 //!
 //! Sources: Intel SDM vol. 3, 20.3 (performance monitoring by microarchitecture), and vol. 4 (MSRs
 //! by microarchitecture); AMD APM vol. 2, chapter 13, and the BKDG or PPR of each family.
@@ -31,7 +31,7 @@ pub static INTEL_MODELS: [Model; 12] = intel::MODELS;
 pub static AMD_MODELS: [Model; amd::COUNT] = amd::MODELS;
 
 /// Returns the model of the CPU with this CPUID family and model, if there is one. No family is
-/// both vendors'.
+/// used by both vendors.
 pub fn find(family: u32, model: u32) -> Option<&'static Model> {
     INTEL_MODELS
         .iter()

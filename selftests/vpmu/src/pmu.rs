@@ -5,19 +5,19 @@
 //! ```text
 //!   access ── msr, reserved          RDMSR, WRMSR, RDPMC: the register map, reserved bits
 //!        ├─── accounting_msr, injected
-//!        └─── amd                    what AMD's PMUs have instead
+//!        └─── amd                    the registers of AMD's PMUs
 //!   cpuid                            the CPUID leaves that describe the PMU
-//!   count ─── enable, sibling        counts what retires: which counters, the other thread's share
+//!   count ─── enable, sibling        counts what retires: the counters, the other thread's share
 //!        ├─── metrics                MSR_PERF_METRICS: the shares of the slots
-//!        └─── overflow, freeze       what comes of an overflow: status, PMI, freezing
-//!   lbr                              last branch records: the MSRs, what is recorded
+//!        └─── overflow, freeze       the effects of an overflow: status, PMI, freezing
+//!   lbr                              last branch records: the MSRs, the recorded branches
 //!   pebs                             precise sampling: the MSRs, when a record is due, its layout
-//!   state ─── registers, totals, pending, tsx     what all of these work on
+//!   state ─── registers, totals, pending, tsx     the state that all of these use
 //! ```
 //!
-//! State that a feature needs besides its registers is a struct in a file of its own (`pending`,
-//! `tsx`, `metrics`, `lbr`, `pebs`). A vendor with other MSR numbers has a map to the names of
-//! [`msr::Msr`] (`amd`), one without global registers leaves `global_ctrl` at all ones.
+//! A feature's state besides its registers is a struct in a separate file (`pending`, `tsx`,
+//! `metrics`, `lbr`, `pebs`). For a vendor with other MSR numbers, `amd` maps them to the names of
+//! [`msr::Msr`]; without global registers, `global_ctrl` stays at all ones.
 
 mod access;
 mod accounting_msr;

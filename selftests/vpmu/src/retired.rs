@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU retires and does: the indices of [`Retired`]. The first [`REPORTED`] mirror
-//! `enum vpmu_retired`.
+//! The counted kinds of occurrences in a CPU: the indices of [`Retired`]. The first [`REPORTED`]
+//! mirror `enum vpmu_retired`.
 
 /// Instructions.
 pub const INSTRUCTIONS: usize = 0;
@@ -40,9 +40,9 @@ pub const INTERRUPTS: usize = 16;
 /// Number of counts that QEMU reports.
 pub const REPORTED: usize = 17;
 
-/// Loads that are no updates. This and the next follow from those above ([`derive`]).
+/// Loads that are not updates. This and the next one follow from those above ([`derive`]).
 pub const PLAIN_LOADS: usize = 17;
-/// Stores that are no updates.
+/// Stores that are not updates.
 pub const PLAIN_STORES: usize = 18;
 /// Number of counts.
 pub const COUNTS: usize = 19;
@@ -57,7 +57,7 @@ pub(crate) fn add_to(sum: &mut Retired, retired: &Retired) {
     }
 }
 
-/// Returns the counts with those that follow from others.
+/// Returns the counts, including those that follow from others.
 pub(crate) fn derive(counts: &Retired) -> Retired {
     let mut counts = *counts;
     counts[PLAIN_LOADS] = counts[LOADS] - counts[UPDATES];

@@ -8,7 +8,7 @@
 pub struct Sample {
     /// EIP of the instruction.
     pub ip: u64,
-    /// EIP as the instruction has left it.
+    /// EIP after the instruction.
     pub next_ip: u64,
     /// RFLAGS.
     pub flags: u64,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Decodes event selects: what an event select counts on a model.
+//! Decodes event selects: the counts of an event select on a model.
 //!
 //! - Instructions, branches, loads, stores and page walks are exact.
 //! - Cycles are [`CYCLES`] per instruction, reference cycles [`REFERENCE_CYCLES`].
-//! - Events that happen to loads, stores, branches and walks are a declared share of them
+//! - Events of loads, stores, branches and walks are a declared share of these
 //!   ([`Meaning::Part`]).
-//! - Every other event of the list counts at a rate of its own ([`Select::declared_rate`]).
-//! - Events that the list does not have, or not for this counter, count nothing.
+//! - Every other event of the list counts at its own rate ([`Select::declared_rate`]).
+//! - Events that are not in the list, or not for this counter, count nothing.
 
 pub(crate) mod amd;
 
@@ -33,15 +33,15 @@ use crate::share::{
     Source, //
 };
 
-/// Returns what an event of loads counts that took longer than the threshold in MSR_PEBS_LD_LAT.
-/// Doubling the threshold halves the count; 4 is the lowest that exists (Intel's lists; SDM vol. 3,
+/// Returns what an event counts for loads that took longer than the threshold in MSR_PEBS_LD_LAT.
+/// Doubling the threshold halves the count; 4 is the lowest threshold (Intel's lists; SDM vol. 3,
 /// 20.3.1.1.2).
 pub(crate) fn load_latency(source: Source, threshold: u64) -> Source {
     const LEAST: u32 = 4;
     source.times(LEAST, LEAST.max(threshold as u16 as u32))
 }
 
-/// The fields of an event select that say what it counts.
+/// The fields of an event select that determine its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Select {
     /// EVENT_SELECT; AMD's has 12 bits.
@@ -68,7 +68,7 @@ impl Select {
         }
     }
 
-    /// Looks up what it means on this model and which general counters count it.
+    /// Looks up its meaning on this model and the general counters that count it.
     fn look_up(self, model: &Model) -> LookedUp {
         let code = model.list.with_code(self.event, self.umask);
         let with = |cmask, inv, edge| {
@@ -86,7 +86,7 @@ impl Select {
             (None, Some(((_, _, meaning), _))) => Some(*meaning),
             (None, None) => None,
         };
-        // Its own line says which counters; without one, all lines with its code.
+        // Its own line names the counters; without one, all lines with its code do.
         let counters = line.map_or_else(
             || code.iter().fold(0, |mask, line| mask | line.counters),
             |line| line.counters,
@@ -111,7 +111,7 @@ impl Select {
         }
         let plain = found.plain.unwrap_or(Meaning::Rate(Activity::Instructions));
         let source = match (self.masked(self.plain().meant(plain, model)), found.own) {
-            // The list has the event with just these fields: it happens in bursts.
+            // The list has the event with exactly these fields: it occurs in bursts.
             (Source::Nothing, Some(own)) => self.meant(own, model),
             (_, Some(own)) if found.plain.is_none() => self.meant(own, model),
             (source, _) => source,
@@ -204,7 +204,7 @@ impl Select {
     }
 }
 
-/// What a model's list has for an event select.
+/// The entries of a model's list for an event select.
 struct LookedUp {
     /// Its meaning without CMASK, INV and E, if it is listed or architectural.
     plain: Option<Meaning>,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a counter counts: a share of what the CPU retires.
+//! The source of a counter: a share of the CPU's retired instructions and the like.
 //!
-//! An occurrence is one retired instruction, load, branch, page walk or whatever else the share is
-//! of.
+//! An occurrence is one retired instruction, load, branch, page walk or other thing of which the
+//! share is a part.
 
 use std::ops::RangeInclusive;
 
@@ -16,7 +16,7 @@ use crate::retired::{
     STORES, //
 };
 
-/// What a counter counts.
+/// The source of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// Nothing.
@@ -41,7 +41,7 @@ pub(crate) enum Source {
 /// on, which makes a difference of less than one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// The occurrences: 1 for each kind of [`Retired`] that is meant.
+    /// The counted kinds of occurrences: 1 for each of these kinds of [`Retired`].
     pub(crate) kinds: [u8; retired::COUNTS],
     /// Start of the share.
     pub(crate) low: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Share {
     pub(crate) high: u32,
     /// The whole.
     pub(crate) denominator: u32,
-    /// Occurrences counted in addition to the share: 1 for each kind that is meant.
+    /// Occurrences counted in addition to the share: 1 for each of these kinds.
     pub(crate) extra: [u8; retired::COUNTS],
     /// Number of these per event.
     pub(crate) extra_each: u32,
@@ -108,7 +108,7 @@ impl Share {
         }
     }
 
-    /// Returns whether it depends on the number of instructions alone, except for interrupts.
+    /// Returns whether it depends only on the number of instructions, except for interrupts.
     pub(crate) fn is_steady(&self) -> bool {
         let mut kinds = self.kinds;
         kinds[retired::INTERRUPTS] = 0;
@@ -134,7 +134,7 @@ impl Share {
         sum
     }
 
-    /// Returns how many events the first `occurrences` make.
+    /// Returns the number of events among the first `occurrences`.
     fn among(&self, occurrences: u64) -> u64 {
         if self.has_positions() {
             self.below(self.high, occurrences) - self.below(self.low, occurrences)
@@ -220,7 +220,7 @@ impl Share {
 }
 
 impl Source {
-    /// Returns whether it depends on instructions, page walks and interrupts alone.
+    /// Returns whether it depends only on instructions, page walks and interrupts.
     pub(crate) fn is_of_instructions(&self) -> bool {
         match self {
             Source::Nothing => true,

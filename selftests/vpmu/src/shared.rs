@@ -21,8 +21,8 @@ use crate::retired::{
 /// The cores around one northbridge, on AMD's CPUs.
 #[derive(Debug, Default)]
 pub struct Node {
-    /// For each number of a counter, the thread whose counter of that number was the last to select
-    /// an event of the northbridge; 0 if none was. The threads are numbered from 1.
+    /// For each counter number, the thread whose counter of that number has last selected an event
+    /// of the northbridge; 0 if none has. Threads are numbered from 1.
     owners: [AtomicU64; MAX_GENERAL],
     threads: AtomicU64,
 }
@@ -48,12 +48,13 @@ struct Shared {
     lbr_select: AtomicU64,
     /// A counter of this thread counts the sibling's events as well (AnyThread).
     counts_sibling: AtomicBool,
-    /// What the sibling has retired for those counters, at CPL 0 and above, not yet counted.
+    /// The counts that the sibling has retired for those counters, at CPL 0 and above, not yet
+    /// counted.
     received: [[AtomicU64; COUNTS]; 2],
 }
 
 impl Core {
-    /// Creates a core of one or two threads in a node of its own.
+    /// Creates a core of one or two threads in a separate node.
     pub fn new(threads_per_core: u32) -> Arc<Self> {
         Core::on(Arc::default(), threads_per_core)
     }
@@ -107,13 +108,13 @@ impl Thread {
         counts_sibling.store(false, Relaxed);
     }
 
-    /// Makes the northbridge count what this thread's counter selects, and no other thread's of
-    /// that number.
+    /// Makes the northbridge count the event that this thread's counter selects, instead of other
+    /// threads' events on that number.
     pub(crate) fn take_northbridge(&self, counter: usize) {
         self.core.node.owners[counter].store(self.number, Relaxed);
     }
 
-    /// Returns whether the northbridge counts what this thread's counter selects.
+    /// Returns whether the northbridge counts the event that this thread's counter selects.
     pub(crate) fn has_northbridge(&self, counter: usize) -> bool {
         self.core.node.owners[counter].load(Relaxed) == self.number
     }
@@ -173,7 +174,7 @@ impl Thread {
         self.sibling().counts_sibling.load(Relaxed)
     }
 
-    /// Sends what this thread retired to the sibling's counters.
+    /// Sends the counts that this thread retired to the sibling's counters.
     pub(crate) fn send(&self, user: bool, retired: &Retired) {
         let received = &self.sibling().received[usize::from(user)];
         for (sum, &count) in received.iter().zip(retired) {
@@ -181,7 +182,7 @@ impl Thread {
         }
     }
 
-    /// Takes what the sibling has sent since the last call.
+    /// Takes the counts that the sibling has sent since the last call.
     pub(crate) fn receive(&self, user: bool) -> Retired {
         let received = &self.own().received[usize::from(user)];
         std::array::from_fn(|kind| received[kind].swap(0, Relaxed) as i64)
@@ -197,7 +198,8 @@ impl Thread {
         &self.owner(per_core).lbr_select
     }
 
-    /// Returns the thread that has the register, if the core has one or each thread.
+    /// Returns the thread that holds the register: this one, or the first if the core has only one
+    /// register.
     fn owner(&self, per_core: bool) -> &Shared {
         if per_core {
             &self.core.threads[0]

@@ -33,11 +33,11 @@ pub(crate) struct Event {
     pub(crate) event: u16,
     /// Mask of the counters that count it.
     pub(crate) counters: u8,
-    /// What it counts.
+    /// The meaning of the event.
     pub(crate) meaning: Meaning,
 }
 
-/// What an event counts. `kinds` are indices of [`crate::retired::Retired`].
+/// The meaning of an event. `kinds` are indices of [`crate::retired::Retired`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
     Cycles,
@@ -45,24 +45,24 @@ pub(crate) enum Meaning {
     ReferenceCycles,
     /// Every occurrence of these kinds; there are no units.
     All(&'static [usize]),
-    /// Those of the first kinds that are mispredicted, and every one of the second; there are no
-    /// units.
+    /// Mispredicted occurrences of the first kinds, and every occurrence of the second; there are
+    /// no units.
     Mispredicted(&'static [usize], &'static [usize]),
     /// Every occurrence of the kinds of each unit.
     Kinds([&'static [usize]; 8]),
-    /// Of each [`crate::event::WHOLE`] occurrences of the kinds, so many; there are no units.
+    /// This many of each [`crate::event::WHOLE`] occurrences of the kinds; there are no units.
     Part(&'static [usize], u32),
     /// The same for each unit.
     Parts(&'static [usize], [u32; 8]),
-    /// An event that this machine has no notion of: counts each of the units at a rate of its own,
-    /// or if there are none, all of the event ([`crate::select::amd::declared_rate`]).
+    /// An event that the emulated machine does not model: counts each unit at its own rate or,
+    /// without units, the whole event ([`crate::select::amd::declared_rate`]).
     Rate(&'static [usize], u8),
 }
 
 /// Instructions. "This count includes exceptions and interrupts: each is counted as one
 /// instruction" (PMCx0C0 in the BKDGs).
 pub(crate) const RETIRED: &[usize] = &[INSTRUCTIONS, INTERRUPTS];
-/// Instructions alone, which declared rates are of.
+/// Instructions only; declared rates refer to these.
 pub(crate) const INSTRUCTION: &[usize] = &[INSTRUCTIONS];
 /// Loads and stores; an instruction that does both counts twice.
 pub(crate) const MEMORY: &[usize] = &[LOADS, STORES];
@@ -84,7 +84,7 @@ pub(crate) const BRANCHES: &[usize] = &[
     FAR,
     INTERRUPTS,
 ];
-/// Those of them that are predicted: near branches.
+/// The predicted ones among these: near branches.
 pub(crate) const NEAR: &[usize] = &[
     TAKEN,
     NOT_TAKEN,
@@ -95,7 +95,7 @@ pub(crate) const NEAR: &[usize] = &[
     RETURN,
 ];
 pub(crate) const NEAR_TAKEN: &[usize] = &[TAKEN, JUMP, JUMP_INDIRECT, CALL, CALL_INDIRECT, RETURN];
-/// Taken branches, far ones and interrupts included (PMCx0C4).
+/// Taken branches, including far ones and interrupts (PMCx0C4).
 pub(crate) const TAKEN_BRANCHES: &[usize] = &[
     TAKEN,
     JUMP,

@@ -9,7 +9,8 @@ use crate::retired::{
     LOADS, //
 };
 
-/// Number of shares at most: four of level 1, which make up the whole, and a part of each of these.
+/// The maximum number of shares: four of level 1, which add up to the whole, and a part of each of
+/// these.
 pub(crate) const SHARES: usize = 8;
 /// Number of shares of level 1.
 pub(crate) const LEVEL_1: usize = 4;
@@ -25,7 +26,7 @@ pub(crate) const SLOTS: u64 = 16;
 pub(crate) fn shares(user: bool, retired: &Retired) -> [u64; SHARES] {
     let count = |kinds: &[usize]| kinds.iter().map(|&kind| retired[kind] as u64).sum::<u64>();
     let all = count(&[INSTRUCTIONS]);
-    // Instructions that faulted are taken back later, kind by kind.
+    // Instructions that faulted are subtracted later, kind by kind.
     let loads = count(&[LOADS]).min(all);
     let branches = count(Activity::Branches.kinds()).min(all);
     let kernel = if user { 0 } else { all };
@@ -61,7 +62,7 @@ mod tests {
             Case(1, 1, 1, true, [3, 3, 3, 7, 1, 2, 2, 5]),
             Case(1, 1, 1, false, [1, 3, 5, 7, 1, 2, 4, 5]),
             Case(10, 2, 3, true, [76, 16, 30, 38, 10, 6, 20, 18]),
-            // The instruction that faulted is taken back first.
+            // The instruction that faulted is subtracted first.
             Case(0, 1, 1, true, [0; SHARES]),
         ] {
             let mut retired = [0; COUNTS];

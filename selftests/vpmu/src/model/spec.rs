@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What differs between CPU models. What is the same on all of a vendor is not a field: 48-bit
-//! counters, IA32_MISC_ENABLE, MSR_PEBS_LD_LAT.
+//! The differences between CPU models. Properties that all models of a vendor share are not fields:
+//! 48-bit counters, IA32_MISC_ENABLE, MSR_PEBS_LD_LAT.
 
 use crate::defect::Defects;
 use crate::event::{
@@ -9,7 +9,7 @@ use crate::event::{
     List, //
 };
 
-/// The PMU of one CPU model. What a vendor's PMUs do not have is zero or empty.
+/// The PMU of one CPU model. Features that a vendor's PMUs do not have are zero or empty.
 #[derive(Debug)]
 pub struct Model {
     /// The microarchitecture.
@@ -18,7 +18,7 @@ pub struct Model {
     pub family: u32,
     /// CPUID models, extended model included.
     pub models: &'static [u32],
-    /// Whose registers and events it has.
+    /// The vendor, which determines the registers and events.
     pub(crate) vendor: Vendor,
     /// Version of architectural performance monitoring (CPUID.0AH:EAX\[7:0\]).
     pub(crate) version: u32,
@@ -28,7 +28,7 @@ pub struct Model {
     pub(crate) fixed: usize,
     /// Number of architectural events that CPUID enumerates (CPUID.0AH:EAX\[31:24\]).
     pub(crate) architectural: u32,
-    /// Mask of those that are not available (CPUID.0AH:EBX).
+    /// Mask of the architectural events that are not available (CPUID.0AH:EBX).
     pub(crate) missing: u32,
     /// The event selects and IA32_FIXED_CTR_CTRL have AnyThread. Otherwise the bits are reserved
     /// and CPUID.0AH:EDX\[15\] is set.
@@ -48,7 +48,7 @@ pub struct Model {
     pub(crate) metrics: usize,
     /// How branches are recorded; `None` if they are not.
     pub(crate) lbr: Option<Lbr>,
-    /// Precise sampling, which a CPU has on request; `None` if the hardware does not have it.
+    /// Precise sampling, which a CPU has on request; `None` if the hardware lacks it.
     pub(crate) pebs: Option<Pebs>,
     /// The defects that the hardware can have.
     pub defects: Defects,
@@ -56,25 +56,26 @@ pub struct Model {
     pub list: &'static List,
 }
 
-/// The registers and events of a PMU, which are its vendor's.
+/// The vendor-specific registers and events of a PMU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Vendor {
     Intel,
     Amd(Amd),
 }
 
-/// What AMD's models differ in.
+/// The differences between AMD's models.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Amd {
     /// The counters are at MSRC001_0200 and following (CPUID 8000_0001H:ECX.PerfCtrExtCore), the
-    /// first four also at MSRC001_0000 and following. Otherwise they are at the latter alone.
+    /// first four also at MSRC001_0000 and following. Without PerfCtrExtCore, they are only at the
+    /// latter.
     pub(crate) extended: bool,
     /// PerfMonV2: global control and status (CPUID 8000_0022H:EAX\[0\]).
     pub(crate) global: bool,
     /// Two counters can be merged for events that happen very often in one cycle.
     pub(crate) merge: bool,
-    /// Events of the northbridge count on the cores' counters, of which those of one number are
-    /// shared by all cores of a node.
+    /// Events of the northbridge count on the cores' counters; all cores of a node share the
+    /// counters with the same number.
     pub(crate) northbridge: bool,
     /// The event list, sorted by event code.
     pub(crate) list: &'static [amd::Event],
@@ -149,8 +150,8 @@ pub(crate) struct Pebs {
     pub(crate) precise_store: bool,
     /// Mask of the counters that count load latency, beside those in the list.
     pub(crate) load_latency: u8,
-    /// The latency in a record is that of the instruction in bits 15:0, and in bits 47:32 that of
-    /// its access to the caches (`struct pebs_meminfo` of the kernel, "Alder Lake and later").
+    /// A record has two latencies: the instruction's in bits 15:0, and its cache access's in bits
+    /// 47:32 (`struct pebs_meminfo` of the kernel, "Alder Lake and later").
     pub(crate) two_latencies: bool,
 }
 
@@ -191,7 +192,7 @@ impl Model {
         }
     }
 
-    /// Returns what is AMD's, if the CPU is.
+    /// Returns the AMD-specific data, if the CPU is AMD's.
     pub(crate) fn amd(&self) -> Option<&Amd> {
         match &self.vendor {
             Vendor::Intel => None,

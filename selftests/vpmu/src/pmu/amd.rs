@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What only AMD's PMUs have.
+//! The parts that only AMD's PMUs have.
 //!
 //! ```text
 //!   access ── msr, cpuid       the register map, the CPUID leaves
 //!   count ─── merge            two counters as one
-//!        └─── northbridge      counters of the cores that are one
-//!   enable ── svm              counting in the host or in guests alone
+//!        └─── northbridge      counters that the cores share
+//!   enable ── svm              counting in the host or in guests only
 //! ```
 //!
-//! Counters, overflow and the PMI are those of Intel's PMUs. AMD's differ in this: a PMI does not
-//! mask LVTPC, interrupts count as instructions, and reserved bits are ignored.
+//! Counters, overflow and the PMI are the same as in Intel's PMUs, with these differences: a PMI does
+//! not mask LVTPC, interrupts count as instructions, and reserved bits are ignored.
 
 mod cpuid;
 pub(super) mod merge;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counts what the CPU retires.
+//! Counts the CPU's retired instructions and the like.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -115,7 +115,7 @@ impl Pmu {
         self.overflowed(overflow, index, interrupt);
     }
 
-    /// Corrupts counter 3, as a transaction does.
+    /// Corrupts counter 3, like a transaction.
     fn corrupt(&mut self) {
         let index = defect::TRANSACTION_COUNTER;
         self.write_select(index, defect::TRANSACTION_SELECT);
@@ -124,7 +124,7 @@ impl Pmu {
             .set(defect::TRANSACTION_COUNT);
     }
 
-    /// Returns what retired so far at the levels and on the threads that a counter counts.
+    /// Returns the totals so far at the levels and on the threads that a counter counts.
     pub(super) fn before(&self, counter: usize) -> Retired {
         let (levels, any_thread) = if counter < FIXED_SHIFT {
             let select = self.regs.general[counter].select;

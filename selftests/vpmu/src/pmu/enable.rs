@@ -101,7 +101,7 @@ impl Pmu {
             .map(|(_, i)| i)
             .chain(fixed.map(|i| FIXED_SHIFT + i));
         match counters.fold(0, |mask, i| mask | (1 << i)) {
-            // As nearly always.
+            // The usual case.
             0 => 0,
             counters => counters & (self.active(false) | self.active(true)),
         }
@@ -134,7 +134,7 @@ impl Pmu {
     }
 }
 
-/// Returns so many general and fixed counters and, if it has shares, MSR_PERF_METRICS, as bits of
+/// Returns this many general and fixed counters and, if it has shares, MSR_PERF_METRICS, as bits of
 /// IA32_PERF_GLOBAL_CTRL.
 fn bits(generals: usize, fixed: usize, metrics: usize) -> u64 {
     let metrics = if metrics == 0 { 0 } else { METRICS };

@@ -21,8 +21,8 @@ impl Pmu {
 
     /// Freezes the counters if FREEZE_PERFMON_ON_PMI is set: by clearing GLOBAL_CTRL, from version
     /// 4 on by setting CTR_FRZ. Freezes last branch records likewise if FREEZE_LBRS_ON_PMI is set:
-    /// by clearing IA32_DEBUGCTL.LBR or by setting LBR_FRZ. The request for a PMI does it, whether
-    /// the APIC delivers one or not (SDM vol. 3, 18.4.7). AMD's PMUs have the same bits.
+    /// by clearing IA32_DEBUGCTL.LBR or by setting LBR_FRZ. The request for a PMI freezes, even if
+    /// the APIC does not deliver the PMI (SDM vol. 3, 18.4.7). AMD's PMUs have the same bits.
     pub(super) fn freeze(&mut self) {
         let status = self.model.version >= 4 || self.model.amd().is_some();
         if self.regs.debugctl & FREEZE_LBRS_ON_PMI != 0 {

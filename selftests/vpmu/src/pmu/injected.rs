@@ -19,8 +19,8 @@ impl Pmu {
         self.regs.debugctl &= self.debugctl_bits();
     }
 
-    /// Returns IA32_PERF_CAPABILITIES. Where CPUID reports too few counters, it has no
-    /// MSR_PERF_METRICS; and no SMM_FREEZE where IA32_DEBUGCTL does not have the bit.
+    /// Returns IA32_PERF_CAPABILITIES. If CPUID reports too few counters, MSR_PERF_METRICS is
+    /// absent; if IA32_DEBUGCTL lacks the bit, so is SMM_FREEZE.
     pub(super) fn capabilities(&self) -> u64 {
         let lbr = self.model.lbr.map_or(0, |lbr| lbr.format as u64);
         let capabilities = self.model.capabilities | lbr | self.pebs_capabilities();

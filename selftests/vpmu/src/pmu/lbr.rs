@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   access          MSRs: the register map, reserved bits
-//!   record ── class     what is recorded of a branch, and which branches are
+//!   record ── class     the record of a branch, and the recorded branches
 //!        └─── stack     the records
 //! ```
 
@@ -68,7 +68,7 @@ impl Pmu {
         }
     }
 
-    /// Returns FROM, TO and INFO of a record, given its age; zeros if there are not so many.
+    /// Returns FROM, TO and INFO of a record, given its age; zeros if there are fewer records.
     pub(super) fn lbr_by_age(&self, age: usize) -> [u64; 3] {
         let depth = self.lbr_depth();
         if age >= depth {

@@ -29,7 +29,7 @@ pub(super) const METRICS: u64 = 1 << METRICS_BIT;
 /// The fixed counter of the slots.
 pub(super) const SLOTS_COUNTER: usize = 3;
 
-/// The share that is the whole. All shares of level 1 together are that.
+/// The share that is the whole. All shares of level 1 add up to it.
 const WHOLE: u64 = 0xff;
 /// Units of a share's counter per slot and 1/255, so that a 16th of an instruction's slots is a
 /// whole number.
@@ -99,7 +99,7 @@ impl Pmu {
         }
     }
 
-    /// Counts what retired at CPL 0 or, if `user`, above.
+    /// Counts the instructions and the like that retired at CPL 0 or, if `user`, above.
     pub(super) fn count_metrics(&mut self, user: bool, retired: &Retired) {
         let (unit, metrics) = (self.unit(), self.metrics());
         let mut overflow = false;
@@ -112,8 +112,8 @@ impl Pmu {
         self.overflowed(overflow, METRICS_BIT, self.metrics_interrupt());
     }
 
-    /// Returns whether an overflow of a share's counter raises a PMI, as one of fixed counter 3
-    /// does.
+    /// Returns whether an overflow of a share's counter raises a PMI, like an overflow of fixed
+    /// counter 3.
     fn metrics_interrupt(&self) -> bool {
         self.fixed_field(SLOTS_COUNTER) & FIXED_PMI != 0
     }
@@ -129,7 +129,7 @@ impl Pmu {
     }
 
     /// Returns the bit of IA32_PERF_GLOBAL_CTRL if the shares are counted. `active` are the
-    /// counters that count: fixed counter 3 has to be one of them.
+    /// counters that count: they must include fixed counter 3.
     pub(super) fn metrics_active(&self, active: u64) -> u64 {
         let slots = active << (METRICS_BIT - (FIXED_SHIFT + SLOTS_COUNTER));
         slots & self.regs.global_ctrl & METRICS

@@ -31,9 +31,9 @@ impl Pmu {
     /// [`Pmu::retire`]; negative if a PMI or a record of
     /// PEBS is due now.
     pub fn budget(&self, user: bool) -> i64 {
-        /// Far off, with room for what QEMU adds and subtracts.
+        /// Far away, with room for QEMU's additions and subtractions.
         const NEVER: u64 = 1 << 62;
-        /// Limits the delay of what the sibling counts.
+        /// Limits the delay of the sibling's counts.
         const SHARED: u64 = 1 << 12;
         if self.pending.is_due() || self.sample_due() {
             return -1;
@@ -70,7 +70,7 @@ impl Pmu {
             Some(metrics) => least.min(metrics),
             None => least,
         };
-        // QEMU calls once the budget is below zero, which has to be after `least` instructions.
+        // QEMU calls once the budget is below zero, which must be after `least` instructions.
         least as i64 - 1
     }
 

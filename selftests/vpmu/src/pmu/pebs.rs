@@ -39,8 +39,8 @@ use crate::share::Source;
 
 /// IA32_PERFEVTSELx.Adaptive_Record, with the adaptive format.
 pub(super) const SELECT_ADAPTIVE: u64 = 1 << 34;
-/// The same of fixed counter 0 in IA32_FIXED_CTR_CTRL; those of the others follow, one in each four
-/// bits.
+/// The same flag of fixed counter 0 in IA32_FIXED_CTR_CTRL; the other counters' flags are four bits
+/// apart.
 pub(super) const FIXED_ADAPTIVE: u64 = 1 << 32;
 /// IA32_PERF_GLOBAL_STATUS.OvfDSBuffer.
 pub(super) const OVF_DS_BUFFER: u64 = 1 << 62;
@@ -140,7 +140,7 @@ impl Pmu {
         CAP_TRAP | CAP_ARCH_REGS | format | baseline
     }
 
-    /// Returns the general counter that the list has to name for an event to count on counter
+    /// Returns the general counter that the list must name for an event to count on counter
     /// `index`: counter 3 for load latency on the counters that count it with PEBS.
     pub(super) fn listed_counter(&self, select: Select, index: usize) -> usize {
         const COUNTER: usize = 3;
@@ -163,14 +163,14 @@ impl Pmu {
     /// Returns the counters that are enabled in IA32_PEBS_ENABLE and sample their event precisely,
     /// as bits of IA32_PERF_GLOBAL_CTRL.
     fn sampled(&self) -> u64 {
-        // As nearly always.
+        // The usual case.
         if self.regs.pebs.enable == 0 {
             return 0;
         }
         let general = self.regs.general[..self.generals].iter().zip(0..);
         let precise = general.filter(|(general, _)| general.precise);
         let precise = precise.fold(0, |mask, (_, i)| mask | (1 << i));
-        // Up to Skylake, these bits are of load latency.
+        // Up to Skylake, these bits are for load latency.
         let fixed = if self.is_adaptive() {
             !0 << FIXED_SHIFT
         } else {
@@ -203,8 +203,8 @@ impl Pmu {
         }
     }
 
-    /// Cancels the record that is due: its instruction did not retire after all. The next one with
-    /// the event has it.
+    /// Cancels the due record, because its instruction did not retire after all. The next
+    /// instruction with the event writes the record.
     pub(super) fn cancel_record(&mut self) {
         self.regs.pebs.due = 0;
     }

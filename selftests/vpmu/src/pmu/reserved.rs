@@ -47,13 +47,13 @@ const DEBUGCTL_WRITABLE: u64 = DEBUGCTL_LBR | BTF | FREEZE_LBRS_ON_PMI | FREEZE_
 
 pub(super) const LD_LAT_WRITABLE: u64 = 0xffff;
 
-/// Ovf_Uncore, since Nehalem (SDM vol. 4, table 2-15), which this hardware never sets, but software
-/// may, and OvfDSBuffer, which only PEBS sets.
+/// Ovf_Uncore, since Nehalem (SDM vol. 4, table 2-15), which this hardware never sets, but which
+/// software may set, and OvfDSBuffer, which only PEBS sets.
 const STATUS_OVERFLOWS: u64 = (1 << 61) | OVF_DS_BUFFER;
 /// CondChgd, which software can only clear.
 pub(super) const STATUS_COND_CHGD: u64 = 1 << 63;
-/// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI. With Trace_ToPA_PMI, which hardware without Intel PT
-/// lacks, tests can play the part of PT.
+/// Version 4 adds LBR_FRZ, CTR_FRZ and ASCI. Trace_ToPA_PMI, which hardware without Intel PT lacks,
+/// allows tests to imitate PT.
 const STATUS_VERSION_4: u64 = (1 << 55) | LBR_FRZ | CTR_FRZ | (1 << 60);
 
 impl Pmu {

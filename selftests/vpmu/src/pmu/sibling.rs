@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the threads of a core do to each other: AnyThread, erratum HSD29, shared offcore registers.
+//! Interaction between the threads of a core: AnyThread, erratum HSD29, shared offcore registers.
 
 use std::sync::atomic::AtomicU64;
 
@@ -12,7 +12,8 @@ use super::state::Pmu;
 use crate::defect;
 
 impl Pmu {
-    /// Tells the sibling which counters are enabled and whether any of them counts its events.
+    /// Publishes to the sibling which counters are enabled and whether any of them counts its
+    /// events.
     pub(super) fn publish(&mut self) {
         if self.leaky() {
             self.thread.publish(self.enabled(USR | OS));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of a PMU: what its registers hold and what it has to remember besides.
+//! The state of a PMU: the content of its registers, and hidden state.
 
 use std::sync::Arc;
 
@@ -41,9 +41,10 @@ pub struct Pmu {
     pub(super) tsx: Transactions,
     /// Virtualization, on AMD's CPUs.
     pub(super) svm: Svm,
-    /// What retired so far.
+    /// The totals that retired so far.
     pub(super) totals: Totals,
-    /// Set if the first counter with AnyThread came or the last one went since QEMU last asked.
+    /// Set if the first counter with AnyThread was enabled or the last one disabled since QEMU last
+    /// asked.
     pub(super) sibling_must_ask: bool,
     pub(super) accounting: Arc<Accounting>,
     /// Number of calls of [`Pmu::retire`].

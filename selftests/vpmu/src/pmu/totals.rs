@@ -12,10 +12,10 @@ use crate::retired::{
 pub(super) struct Totals {
     /// Negative counts that are still to be subtracted.
     carry: [Retired; 2],
-    /// What this thread retired while QEMU counted: numbers the occurrences of a
+    /// The totals that this thread retired while QEMU counted: they number the occurrences of a
     /// [`crate::share::Share`].
     pub(super) own: [Retired; 2],
-    /// What the sibling retired while a counter with AnyThread counted.
+    /// The totals that the sibling retired while a counter with AnyThread counted.
     pub(super) of_sibling: [Retired; 2],
 }
 

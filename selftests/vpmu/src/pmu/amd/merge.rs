@@ -23,8 +23,8 @@ impl Pmu {
             && odd.is_some_and(|odd| is_merge(odd.select) && odd.select & EN != 0)
     }
 
-    /// Returns what a counter counts that has the source `source` in a merged pair. Alone, it loses
-    /// increments; which share is not documented, here it is half.
+    /// Returns what a counter with the source `source` counts in a merged pair. A single counter
+    /// loses increments; the lost share is not documented, here it is half.
     pub(in crate::pmu) fn unless_lost(&self, index: usize, source: Source) -> Source {
         if self.regs.general[index].large && !self.is_merged(index) {
             source.times(1, 2)
@@ -34,7 +34,7 @@ impl Pmu {
     }
 
     /// Carries the overflow of an even counter into the odd one, if the pair is merged. Returns
-    /// whether the whole overflowed.
+    /// whether the pair overflowed.
     pub(in crate::pmu) fn carry(&mut self, index: usize) -> bool {
         if !self.is_merged(index) {
             return true;

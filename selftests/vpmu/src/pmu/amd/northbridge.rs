@@ -3,8 +3,8 @@
 //! Events of the northbridge on the cores' counters (BKDG of family 10h, "Performance Monitors").
 //!
 //! The northbridge has one set of counters and event selects, which all cores of the node share: an
-//! event selected in one core's PERF_CTL replaces what another core has selected in its PERF_CTL of
-//! the same number, whose counter then counts something else. Here it stands still.
+//! event selected in one core's PERF_CTL replaces the event that another core has selected in its
+//! PERF_CTL of the same number. The other core's counter then counts something else; here it stops.
 
 use crate::pmu::state::Pmu;
 use crate::select::amd::is_northbridge;
@@ -15,15 +15,15 @@ impl Pmu {
         self.model.amd().is_some_and(|amd| amd.northbridge) && is_northbridge(select)
     }
 
-    /// Tells the northbridge what this counter's PERF_CTL selects.
+    /// Reports this counter's PERF_CTL to the northbridge.
     pub(in crate::pmu) fn select_northbridge(&mut self, index: usize) {
         if self.on_northbridge(self.regs.general[index].select) {
             self.thread.take_northbridge(index);
         }
     }
 
-    /// Returns what a counter counts that selects `source`: nothing if that is an event of the
-    /// northbridge and another core's counter of this number selects one since.
+    /// Returns what a counter that selects `source` counts: nothing if that is an event of the
+    /// northbridge and another core's counter of this number has selected one since.
     pub(in crate::pmu) fn unless_replaced(&self, index: usize, source: Source) -> Source {
         if self.on_northbridge(self.regs.general[index].select)
             && !self.thread.has_northbridge(index)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counting in the host or in guests alone (APM vol. 2, 13.2.1, PERF_CTL.HG_ONLY).
+//! Counting in the host or in guests only (APM vol. 2, 13.2.1, PERF_CTL.HG_ONLY).
 
 use crate::pmu::state::Pmu;
 
 const GUEST_ONLY: u64 = 1 << 40;
 const HOST_ONLY: u64 = 1 << 41;
 
-/// What the PMU knows of virtualization.
+/// The PMU's state of virtualization.
 #[derive(Debug, Default)]
 pub(in crate::pmu) struct Svm {
     /// EFER.SVME.
@@ -17,8 +17,8 @@ pub(in crate::pmu) struct Svm {
 }
 
 impl Svm {
-    /// Returns whether a counter with this PERF_CTL counts now. Both bits together count as
-    /// neither, but any of them only while EFER.SVME is set.
+    /// Returns whether a counter with this PERF_CTL counts now. Both bits together act like
+    /// neither, but with any of them, the counter counts only while EFER.SVME is set.
     pub(in crate::pmu) fn counts(&self, select: u64) -> bool {
         match select & (HOST_ONLY | GUEST_ONLY) {
             0 => true,

@@ -107,7 +107,7 @@ impl Pmu {
             }
             Register::From(index) => {
                 let number = self.lbr_number(model, index)?;
-                // Bit 63 may be a flag. The flags of TSX belong to the address where there is no
+                // Bit 63 may be a flag. The flags of TSX belong to the address if the CPU has no
                 // TSX, as the kernel found ("perf/x86/intel: Fix MSR_LAST_BRANCH_FROM_x bug when no
                 // TSX").
                 let flags = matches!(model.format, LbrFormat::Flags | LbrFormat::TsxFlags);
@@ -143,8 +143,8 @@ impl Pmu {
         Ok(())
     }
 
-    /// Returns the number of a record in the stack, given that of its register, which may be its
-    /// age. Those beyond IA32_LBR_DEPTH fault.
+    /// Returns the number of a record in the stack, given its register's number, which may be its
+    /// age. Registers beyond IA32_LBR_DEPTH fault.
     fn lbr_number(&self, model: &Lbr, index: usize) -> Result<usize, Fault> {
         if !model.format.is_by_age() {
             Ok(index)

@@ -72,7 +72,7 @@ impl Pmu {
         } else {
             0
         };
-        // 3/2 for each instruction, as the events of cycles.
+        // 3/2 for each instruction, like the cycle events.
         let cycles = (lbr.since * 3 / 2).min(MOST_CYCLES);
         let (from, info) = match model.format {
             LbrFormat::Amd => {

@@ -38,14 +38,14 @@ const NO_TSX: u64 = 0;
 /// Data sources (SDM vol. 3, 20.3.1.1.2): L1, L2, L3 without a snoop, local memory. The flags of
 /// the STLB and of locks are clear.
 const SOURCES: [u64; 4] = [0x1, 0x3, 0x4, 0xa];
-/// By declaration, loads with a latency of as many cycles have the next source.
+/// By declaration, the data source depends on the latency in cycles; these are the limits of the
+/// sources.
 const SOURCE_BOUNDS: [u64; 3] = [8, 32, 128];
 /// The data source of a store: it hit the L1.
 const STORE_HIT: u64 = 1;
 /// Minimum of the declared latency, in cycles.
 const LEAST_LATENCY: u64 = 4;
-/// Where a record has two latencies, that of the caches is above that of the instruction, and both
-/// have 16 bits.
+/// In a record with two latencies, the cache latency is above the instruction's; both have 16 bits.
 const CACHE_LATENCY_SHIFT: usize = 32;
 /// The greatest of two latencies.
 const MOST_LATENCY: u64 = 0xffff;
@@ -132,8 +132,8 @@ impl Pmu {
         fixed.fold(general, |mask, i| mask | (1 << (FIXED_SHIFT + i)))
     }
 
-    /// Returns the latency of a record for a load of so many cycles. By declaration, the caches
-    /// have half of them.
+    /// Returns the latency in a record for a load of this many cycles. By declaration, the caches
+    /// take half of them.
     fn latency_field(&self, latency: u64) -> u64 {
         if self.pebs.is_some_and(|pebs| pebs.two_latencies) {
             let latency = latency.min(MOST_LATENCY);
@@ -143,7 +143,7 @@ impl Pmu {
         }
     }
 
-    /// Returns what the record says of the memory access: that of the first counter with an event
+    /// Returns the record's fields for the memory access: those for the first counter with an event
     /// of loads or stores.
     fn access(&self, counters: u64, sample: &Sample) -> Access {
         let generals = (0..self.generals).filter(|i| counters & (1 << i) != 0);
@@ -151,8 +151,8 @@ impl Pmu {
         accesses.next().unwrap_or_default()
     }
 
-    /// Returns what the record of one general counter says of the memory access, or `None` if it
-    /// says nothing: of the first format, only load latency and precise store have such fields.
+    /// Returns the fields of one general counter for the memory access, or `None`: in the first
+    /// format, only load latency and precise store have such fields.
     fn access_of(&self, counter: usize, sample: &Sample) -> Option<Access> {
         let format = self.pebs?.format;
         let enable = self.regs.pebs.enable;

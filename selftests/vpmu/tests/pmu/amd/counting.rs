@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is counted, when, and what comes of an overflow.
+//! Tests the counts, when counters count, and the effects of an overflow.
 
 use super::*;
 use vpmu::retired::*;
 
-/// Nothing of what QEMU tells is the same number.
+/// All counts that QEMU reports are different numbers.
 const MIX: [(usize, i64); 14] = [
     (INSTRUCTIONS, 100_000),
     (LOADS, 20_000),

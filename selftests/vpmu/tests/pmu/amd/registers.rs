@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which registers there are and what they hold.
+//! Tests the existing registers and their content.
 
 use super::*;
 use vpmu::Fault;

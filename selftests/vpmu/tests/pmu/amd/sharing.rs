@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the cores of a node share.
+//! Tests the state that the cores of a node share.
 
 use std::sync::Arc;
 
