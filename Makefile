@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# The front door. Every target runs one script below scripts/; each script has a --help of its own.
+# Every target runs one script below scripts/; each script has its own --help.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
@@ -108,9 +108,9 @@ help:
 	@echo "make modules_install"
 	@echo "                    install rpmu.ko below /lib/modules and run depmod; with FLAVOUR= or KDIR= as above,"
 	@echo "                    INSTALL_MOD_PATH=DIR to install below DIR/lib/modules"
-	@echo "make probe          tell what is missing to build rpmu.ko for KDIR=DIR (default: the running kernel's)"
+	@echo "make probe          list what is missing to build rpmu.ko for KDIR=DIR (default: the running kernel's)"
 	@echo "make deb            build the Debian packages rpmu-dkms, rpmu-demo and rpmu-plan in build/"
-	@echo "make deb-test       install them in a clean Debian, then load rpmu in a guest with what that has built"
+	@echo "make deb-test       install them in a clean Debian, then load the rpmu.ko that DKMS has built in a guest"
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
 	@echo "make test           run all tests, on the host and in guests (scripts/test --help: the streams);"
 	@echo "                    RETRY=1 runs test programs that failed in a guest once more"
@@ -120,9 +120,9 @@ help:
 	@echo "make vpmu-speed     measure the cost of the emulated PMU: QEMU's CPU time with it and without"
 	@echo "make accept         run the reference cases on every CPU model, both drivers side by side;"
 	@echo "                    MODELS=HSW,SKL CASES=1,5 DRIVERS=built-in,mainline,rpmu for a part"
-	@echo "make fair           judge the shares of COUNT=300 random lists of events by the fair ones, as rpmu-plan predicts"
-	@echo "                    them, or with PART=guest in guests; SEED=1 MODELS=HSW:on,SKL"
-	@echo "make parity         run perf's, the kernel's and PAPI's own tests and tools, both drivers side by side;"
+	@echo "make fair           compare the shares of COUNT=300 random lists of events with fair shares, in rpmu-plan's"
+	@echo "                    predictions or, with PART=guest, in guests; SEED=1 MODELS=HSW:on,SKL"
+	@echo "make parity         run the tests and tools of perf, the kernel and PAPI, both drivers side by side;"
 	@echo "                    MODELS=HSW,SKL,ICL ITEMS=stat,papi-zero for a part"
 	@echo "make plan           build build/rpmu-plan, which predicts multiplexing (or: cargo install --locked --path tools)"
 	@echo "make plan-events    make rpmu-plan's event lists from the kernel's source"
@@ -135,11 +135,11 @@ help:
 	@echo "                    PARALLEL=1 for CPUs that really run in parallel"
 	@echo "make check          check the format, the layers, links, shell scripts, C and stacks; run clippy"
 	@echo "make configs        compile rpmu.ko for a kernel without some of the stock kernel's options"
-	@echo "make inserted       load rpmu.ko into a kernel with a member more in struct perf_event: it has to be refused"
+	@echo "make inserted       check that a kernel with an extra member in struct perf_event refuses rpmu.ko"
 	@echo "make guest          open a shell in a guest; GUEST=\"--cpu Skylake-Client --smp 2,1\", GDB=1 waits for gdb"
 	@echo "make rust-analyzer  write rust-project.json for your editor"
-	@echo "make refresh        read the package lists again and take the newest kernel 7.x"
-	@echo "make clean          remove what was built from this checkout; make clean-cache: everything"
+	@echo "make refresh        read the package lists again and select the newest kernel 7.x"
+	@echo "make clean          remove the build products of this checkout; make clean-cache: everything"
 	@echo "make toolroot kernel qemu vpmu image: the single steps of the above"
 	@echo
 	@echo "KERNEL=debug        test, stress, demo and guest on a kernel built with KASAN, lockdep and other checks"

@@ -11,7 +11,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${RPMU_CACHE:-${XDG_CACHE_HOME:-${HOME:?HOME is not set: set it, or RPMU_CACHE}/.cache}/rpmu}
 cache=$(realpath -m "$cache")
 export RPMU_CACHE=$cache
-# For this checkout alone, whatever its content.
+# For this checkout only, regardless of its content.
 logs=$cache/log/$(printf '%s' "$top" | sha256sum | cut -c1-12)
 # shellcheck disable=SC2034 # for the scripts
 jobs=${JOBS:-$(nproc)}
@@ -56,7 +56,7 @@ files_key() {
 	key "$list"
 }
 
-# explain LOG WHAT: exits with one line on why WHAT failed, as far as its log tells.
+# explain LOG WHAT: exits with one line on why WHAT failed, as far as its log shows the reason.
 explain() {
 	local log=$1 what=$2 reason
 	reason=$(sed -n 's/^rpmu: error: //p' "$log" | tail -n 1)
@@ -67,7 +67,7 @@ explain() {
 	if grep -qE 'Temporary failure resolving|Could not resolve|Could not connect|Connection failed|Network is unreachable|Connection timed out|No route to host' "$log"; then
 		die "$what: the package mirror cannot be reached: check the network, or name another with MIRROR=… (log: $log)"
 	elif grep -qE '404 +Not Found|does not have a Release file|^E: .*(is not available|was not found|Unable to locate package|has no installation candidate|select candidate version)' "$log"; then
-		die "$what: the mirror does not have what was asked for: it may have moved on, try 'make refresh' (log: $log)"
+		die "$what: the mirror does not have a requested package: it may have moved on, try 'make refresh' (log: $log)"
 	fi
 	tail -n 15 "$log" | sed 's/^/    /' >&2
 	die "$what failed; the lines above are the end of $log"
@@ -92,7 +92,7 @@ need_space() {
 	((have >= $1)) || die "$3 needs $1 MiB below $2, $have MiB are free: make room, or set RPMU_CACHE (for $cache) or TMPDIR (for ${TMPDIR:-/tmp}) to a roomier place"
 }
 
-# Process groups and an unfinished product, which end with this script.
+# Process groups, which are killed when this script ends, and an unfinished product, which is removed.
 groups=()
 partial=
 on_exit() {
@@ -103,7 +103,7 @@ on_exit() {
 	[[ -z $partial ]] || rm -rf "$partial"
 }
 trap on_exit EXIT
-# One message, though the scripts that this one calls are interrupted, too.
+# Print one message, although the scripts that this one calls are interrupted, too.
 if [[ -z ${RPMU_OUTERMOST:-} ]]; then
 	export RPMU_OUTERMOST=$$
 fi
@@ -242,8 +242,8 @@ install_host_packages() {
 
 # cargo_in_root ROOT CRATE COMMAND…: runs cargo in the tool root on a crate of the checkout, with Debian's packaged crates
 # instead of the network, and its target directory in the cache. cargo sees the crate's files without their Cargo.lock, in
-# a directory of its own, where it makes another: Debian's crates have no checksums to compare with those of crates.io in
-# the kept one, and their versions differ.
+# a directory of its own, where it makes another: Debian's crates have no checksums to compare with crates.io's in
+# the repository's file, and their versions differ.
 cargo_in_root() {
 	local root=$1 crate=$2 debian='/usr/share/cargo/registry' file
 	shift 2
@@ -257,7 +257,7 @@ cargo_in_root() {
 		--config "source.debian.directory='$debian'" --manifest-path "$crate/Cargo.toml" "${@:2}"
 }
 
-# check_accel: exits if this machine cannot provide what ACCEL asks for; with kvm, a PMU for guests.
+# check_accel: exits if ACCEL cannot be used on this machine; kvm requires a PMU for guests.
 check_accel() {
 	local instead='leave ACCEL out for the emulated PMU'
 	case ${ACCEL:-tcg} in
