@@ -94,7 +94,7 @@ impl Tap {
     }
 }
 
-/// An event as rpmu wants it.
+/// An event in the form that rpmu needs.
 type Event = (Constraint, Option<CounterId>);
 
 fn event(want: &Want, previous: Option<u8>) -> Event {
@@ -109,12 +109,12 @@ fn event(want: &Want, previous: Option<u8>) -> Event {
 
 fn fill(problem: &mut Problem, events: impl Iterator<Item = Event>) {
     for (constraint, previous) in events {
-        // There is room: no set has as many as this.
+        // There is room: no set has this many events.
         let _ = problem.push(constraint, previous);
     }
 }
 
-/// The indices of the counters, if there are any, in the way that the kernel has them.
+/// The indices of the counters, if there are any, as the kernel stores them.
 fn solve(wants: &[Want], gp_limit: u32, policy: Policy) -> Option<[u8; mainline::MAX]> {
     let mut problem = Problem::new(gp_limit).with_policy(policy);
     fill(&mut problem, wants.iter().map(|want| event(want, None)));
@@ -126,9 +126,9 @@ fn solve(wants: &[Want], gp_limit: u32, policy: Policy) -> Option<[u8; mainline:
     Some(counters)
 }
 
-/// A CPU's events, those of `list` that have a counter on it and the others about to be added: what
-/// the driver has when it is asked whether a group fits.
-// Out of the way of what is measured: 4 KiB of stack.
+/// A CPU's events: the events of `list` that have a counter, and the others, which are about to be
+/// added. The driver has this state when it checks whether a group fits.
+// Not on the stack of the measured code: it is 4 KiB.
 #[inline(never)]
 fn about_to_commit(list: &[Event], all_come: bool) -> Option<KBox<CpuSchedule<u8>>> {
     let capabilities = Capabilities::decode(&Cpuid::intel(3, 8, 3), None)?;
@@ -140,19 +140,19 @@ fn about_to_commit(list: &[Event], all_come: bool) -> Option<KBox<CpuSchedule<u8
         if had.is_none() {
             schedule.begin();
         }
-        // CAST: as few events as there are counters.
+        // CAST: there are at most as many events as counters.
         let event = number as u8;
         schedule.add(event, *constraint, *had, &Limits::NONE).ok()?;
     }
     Some(schedule)
 }
 
-/// What it takes to find counters for `list` as the driver does it: all of them are coming (back),
-/// or the new ones to those who are there, whatever is dearer.
+/// The cost of finding counters for `list` like the driver: either all events are added (again), or
+/// only the new ones to the existing ones, whichever costs more.
 fn commit_cost(list: &[Event]) -> Option<u64> {
     let mut worst = 0;
     for all_come in [false, true] {
-        // A fresh one for each of the two calls.
+        // Each of the two calls gets a fresh one.
         let mut fresh = [
             about_to_commit(list, all_come)?,
             about_to_commit(list, all_come)?,
@@ -172,7 +172,8 @@ fn commit_cost(list: &[Event]) -> Option<u64> {
 fn agreement(tap: &mut Tap, events: &mut kernel_side::Events) {
     let total = module_parameters::sets.value();
     let mut random = sets::Random::new(module_parameters::seed.value());
-    // The kernel places, rpmu by either policy places, the defect explains; what must not be.
+    // The counts of sets: the kernel places, rpmu places with either policy, the defect explains;
+    // and differences that must not occur.
     let (mut placed, mut by_rule, mut exactly, mut explained) = (0, 0, 0, 0);
     let (mut unexplained, mut wrong) = (0, 0);
 
@@ -234,9 +235,9 @@ fn agreement(tap: &mut Tap, events: &mut kernel_side::Events) {
     tap.result(total > 0 && wrong == 0, "rpmu_policy_is_exact");
 }
 
-/// Six events on six counters of AMD's family 15h: the kernel takes one place back, but still
-/// counts it (`nr_gp`), and finds too few left. With a limit that it cannot reach it finds them
-/// all.
+/// Six events on six counters of AMD's family 15h: the kernel takes back a choice but still counts
+/// its counter (`nr_gp`), and finds too few counters left. With a limit that it cannot reach, it
+/// finds all counters.
 fn family_15h(tap: &mut Tap, events: &mut kernel_side::Events) {
     let [_, low, _, overlapping, any, high] = sets::FAMILY_15H else {
         return tap.result(false, "family_15h_has_six_counters");
@@ -262,10 +263,10 @@ fn family_15h(tap: &mut Tap, events: &mut kernel_side::Events) {
     );
 }
 
-/// A set of events whose instructions are counted.
+/// A set of events for which instructions are counted.
 struct Case {
     name: &'static str,
-    /// Set if rpmu has to be at least as fast.
+    /// Set if rpmu must be at least as fast.
     judged: bool,
     gp_limit: u32,
     masks: &'static [u64],
@@ -324,8 +325,8 @@ fn speed(tap: &mut Tap, events: &mut kernel_side::Events) {
     tap.result(fast, "not_slower_than_the_kernel");
 }
 
-/// Returns whether rpmu takes no more instructions than the kernel: from scratch, where one event
-/// is new, and where all keep their counters.
+/// Returns whether rpmu needs no more instructions than the kernel: from scratch, with one new
+/// event, and if all events keep their counters.
 fn compare(tap: &mut Tap, events: &mut kernel_side::Events, case: &Case) -> Option<bool> {
     let mut wants = [Want::default(); 16];
     let wants = wants.get_mut(..case.masks.len())?;
@@ -339,7 +340,7 @@ fn compare(tap: &mut Tap, events: &mut kernel_side::Events, case: &Case) -> Opti
         *had = Some(counter);
     }
 
-    // All but the newest have theirs.
+    // All except the newest have counters.
     let mut one_new = all_had;
     *one_new.get_mut(wants.len().checked_sub(1)?)? = None;
 

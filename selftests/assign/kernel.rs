@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kernel's scheduler, by way of `kernel.c`.
+//! The kernel's scheduler, through `kernel.c`.
 
 use core::marker::PhantomData;
 use core::sync::atomic::{
@@ -28,10 +28,10 @@ mod c {
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The one set of events that `kernel.c` has.
+/// The one set of events in `kernel.c`.
 pub(crate) struct Events {
     len: i32,
-    /// Not to be shared between threads: `kernel.c` has no lock.
+    /// Not shared between threads: `kernel.c` has no lock.
     _not_sync: PhantomData<*mut ()>,
 }
 
@@ -44,7 +44,7 @@ impl Events {
         })
     }
 
-    /// Makes the set hold `wants`, of which there are at most 64, and the counters they had.
+    /// Fills the set with `wants`, at most 64 events, and their previous counters.
     pub(crate) fn set(&mut self, wants: &[Want], previous: &[Option<u8>]) {
         // SAFETY: nobody else uses the set, as there is one `Events` and `&mut` to it is held.
         unsafe { c::assign_test_clear() };
@@ -59,19 +59,19 @@ impl Events {
         }
     }
 
-    /// `perf_assign_events()`: the number of events without a counter.
+    /// Calls `perf_assign_events()` and returns the number of events without a counter.
     pub(crate) fn assign(&mut self, gp_limit: u32) -> i32 {
         // SAFETY: as in `set()`.
         unsafe { c::assign_test_assign(gp_limit as i32) }
     }
 
-    /// What `x86_schedule_events()` does around it.
+    /// Calls the copy of the code around it in `x86_schedule_events()`.
     pub(crate) fn schedule(&mut self, gp_limit: u32) -> i32 {
         // SAFETY: as in `set()`.
         unsafe { c::assign_test_schedule(gp_limit as i32) }
     }
 
-    /// The counters, after 0 from either of these.
+    /// The counters, if either of these has returned 0.
     pub(crate) fn counters(&self) -> impl Iterator<Item = i32> + '_ {
         // SAFETY: `event` is one that was added, and `&self` keeps others from changing the set.
         (0..self.len).map(|event| unsafe { c::assign_test_counter(event) })
@@ -84,16 +84,17 @@ impl Drop for Events {
     }
 }
 
-/// Instructions that this CPU has retired in the kernel; `None` but on the emulated PMU.
+/// Returns the instructions that this CPU has retired in the kernel; `None` except on the emulated
+/// PMU.
 pub(crate) fn instructions() -> Option<u64> {
     let mut instructions = 0;
     // SAFETY: the pointer is to a local variable; where the MSR is absent, the fault is handled.
     unsafe { c::assign_test_instructions(&mut instructions) }.then_some(instructions)
 }
 
-/// How many instructions `f` takes, without interrupts, less what an empty function does.
+/// Returns the number of instructions of `f`, without interrupts, less those of an empty function.
 pub(crate) fn cost(mut f: impl FnMut()) -> Option<u64> {
-    // Once before, to have everything in place.
+    // Warm up.
     f();
     // SAFETY: restored below, on this CPU, and nothing in between sleeps: what is measured
     // computes.

@@ -6,11 +6,11 @@ use super::logic::model::INTEL_MODELS;
 use super::logic::regs::counter::CounterMask;
 use super::mainline::Want;
 
-/// Most events of a set, two more than there are counters.
+/// The most events of a set, two more than there are counters.
 const MAX_EVENTS: usize = 14;
 
-/// The kernel remembers two choices and warns if there are more, so a set has at most two events
-/// with the overlap flag.
+/// The kernel saves at most two choices and warns about more, so a set has at most two events with
+/// the overlap flag.
 const MAX_OVERLAP: usize = 2;
 
 /// AMD family 15h (`amd_format_attr`, `arch/x86/events/amd/core.c`).
@@ -23,7 +23,7 @@ pub(crate) const FAMILY_15H: &[Want] = &[
     any(0x38),
 ];
 
-/// AMD family 17h: six counters, and MERGE events, which take two.
+/// AMD family 17h: six counters, and MERGE events, which need two.
 const FAMILY_17H: &[Want] = &[
     any(0x3f),
     Want {
@@ -71,7 +71,7 @@ impl Random {
     }
 }
 
-/// Events that want counters, and the limit on general-purpose counters.
+/// Events that need counters, and the limit on general-purpose counters.
 pub(crate) struct Set {
     wants: [Want; MAX_EVENTS],
     len: usize,
@@ -109,8 +109,8 @@ impl Set {
         set
     }
 
-    /// Lines of a model's table on a machine of that model, some counters closed by the sibling
-    /// thread, and maybe half of them to be used.
+    /// Lines of a model's table on a machine of that model. The sibling thread closes some
+    /// counters, and sometimes only half of them may be used.
     fn of_a_model(&mut self, random: &mut Random) {
         let (Some(model), Some(gp), Some(fixed)) = (
             random.among(INTEL_MODELS),

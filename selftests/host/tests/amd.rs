@@ -50,8 +50,8 @@ fn is_case(source: &Source, label: &str, value: u64) -> bool {
     }
 }
 
-/// Runs `amd_get_event_constraints_f15h()`: two nested switches, whose cases return, break, or do
-/// either behind an if. Returns the constraint's name.
+/// Executes `amd_get_event_constraints_f15h()`: two nested switches, whose cases return, break, or
+/// do either behind an if. Returns the constraint's name.
 fn f15h<'a>(source: &Source, lines: &'a [String], config: u64) -> &'a str {
     let code = ((config >> 24) & 0xf00) | (config & 0xff);
     let bits = ((config >> 8) & 0xff).count_ones();

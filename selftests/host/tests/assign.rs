@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The assignment of events to counters against a complete search, and against mainline.
+//! Tests the assignment of events to counters against a complete search, and against mainline.
 
 mod cases;
 mod reference;
@@ -54,7 +54,7 @@ fn masks(events: &[Event]) -> Vec<u64> {
     events.iter().map(|(want, _)| want.counters).collect()
 }
 
-/// Returns whether each event has an allowed counter of its own, within the limit.
+/// Returns whether each event can have a separate allowed counter, within the limit.
 fn is_valid(events: &[Event], gp_limit: u32, counters: &[usize]) -> bool {
     let mut used = 0u64;
     counters.len() == events.len()
@@ -138,7 +138,7 @@ proptest! {
         }
     }
 
-    /// If all events can keep their counters, all do.
+    /// If all events can keep their counters, all keep them.
     #[test]
     fn what_can_be_kept_is_kept(
         slots in prop::collection::vec(mask(), 8),
@@ -186,8 +186,8 @@ proptest! {
         }
     }
 
-    /// The same with back-tracking, with a limit too large for mainline's miscount to matter, and
-    /// without the miscount.
+    /// The same with back-tracking: with a limit so large that mainline's miscount has no effect,
+    /// and without the miscount.
     #[test]
     fn mainlines_back_tracking_is_kept(
         wants in prop::collection::vec((1u64..1 << 6, any::<bool>()), 1..7),
@@ -216,7 +216,7 @@ fn exhaustively_on_four_counters() {
     for number in 0..16usize.pow(4) {
         let events: Vec<Event> = (0..4)
             .map(|place| number / 16usize.pow(place) % 16)
-            // Mask 0 stands for no event.
+            // Mask 0 means no event.
             .filter(|index| *index != 0)
             .map(|index| fresh(masks[index], index % 3 == 0))
             .collect();
@@ -242,13 +242,13 @@ fn overlapping_masks_of_the_reference_case() {
         assert!(is_valid(&events, 4, &counters));
         assert_eq!(counters[0], 3);
     }
-    // Plain first fit by weight refuses it.
+    // First fit by weight refuses it.
     let wants = [0b1001, 0b0011, 0b0111, 0b0111].map(|counters| want(counters, false));
     assert_eq!(mainline(&wants, 4, AS_IS), None);
 }
 
 /// Six events on the six counters of AMD family 15h, which mainline refuses: 0x02e on {0, 3}, three
-/// on {0, 1, 2} and two on {3, 4, 5}. With a limit of seven it takes them.
+/// on {0, 1, 2} and two on {3, 4, 5}. With a limit of seven, mainline accepts them.
 #[test]
 fn mainlines_counterexample() {
     let wants = [

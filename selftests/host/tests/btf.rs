@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Layouts in BTF: made by hand, by the C compiler and pahole, and the kernel's own. Damaged BTF is
-//! an error or has another layout; no data may make the parser panic or run for long.
+//! Tests layouts in BTF: made by hand, by the C compiler and pahole, and the kernel's own. Damaged
+//! BTF must be an error or give another layout; no data may make the parser panic or run for long.
 
 use std::io::Write;
 use std::path::{
@@ -27,7 +27,7 @@ fn read<'a, const N: usize>(data: &'a [u8], wanted: [&'a str; N]) -> Result<Btf<
     Ok(btf)
 }
 
-/// BTF that is being made. Types are numbered from 1.
+/// BTF under construction. Types are numbered from 1.
 #[derive(Default)]
 struct Maker {
     types: Vec<u32>,
@@ -237,11 +237,11 @@ fn structures_of_one_name_have_to_agree() {
     assert_eq!(btf.member("pmu", "same"), place(8, 4));
     assert_eq!(btf.member("pmu", "other"), Err(Unknown::Ambiguous));
     assert_eq!(btf.member("pmu", "none"), Err(Unknown::Member));
-    // More than are remembered.
+    // More than the parser remembers.
     assert_eq!(btf.member("often", "same"), Err(Unknown::Ambiguous));
 }
 
-/// A structure without a name is found by that of a typedef, before or behind it.
+/// A structure without a name is found by its typedef's name, before or behind it.
 #[test]
 fn structures_are_found_by_their_typedefs() {
     let mut maker = Maker::new();
@@ -260,7 +260,7 @@ fn structures_are_found_by_their_typedefs() {
     assert_eq!(btf.size_of("none_t"), Err(Unknown::Structure));
 }
 
-/// The index of types holds each, then each second, … of them.
+/// The index of types contains each type, then each second type, and so on.
 #[test]
 fn types_are_found_by_their_numbers() {
     for types in [1, 200, 255, 256, 257, 511, 512, 513, 5000] {
@@ -303,7 +303,7 @@ fn what_contradicts_itself_is_refused() {
     maker.structure(STRUCT, "big", 8, &[("a", big, 0), ("b", rows, 0)]);
     let data = maker.done();
     let btf = read(&data, ["own", "users", "big"]).unwrap();
-    // Each structure is in itself, twice: the search ends nevertheless.
+    // Each structure contains itself, twice: the search must end nevertheless.
     assert!(btf.member("own", "none").is_err());
     for member in ["a", "b", "c"] {
         assert_eq!(btf.member("users", member), Err(Unknown::Malformed));
@@ -343,7 +343,7 @@ fn headers_are_checked() {
     }
 }
 
-/// A header that says how long types of other kinds are, as since Linux 7.1.
+/// A header that gives the length of types of other kinds, as since Linux 7.1.
 #[test]
 fn unknown_kinds_are_skipped_by_their_layout() {
     let mut maker = Maker::new();
@@ -367,7 +367,7 @@ fn unknown_kinds_are_skipped_by_their_layout() {
     assert_eq!(btf.size_of("one"), Ok(8));
 }
 
-/// Asks for all that can be asked for.
+/// Makes every possible query.
 fn use_all(data: &[u8]) {
     let Ok(btf) = read(data, ["perf_event", "pmu", "x86_pmu", "a"]) else {
         return;
@@ -387,8 +387,7 @@ fn word() -> impl Strategy<Value = u32> {
     prop_oneof![3 => 0u32..40, 1 => any::<u32>(), 1 => (0u32..32).prop_map(|bit| 1 << bit)]
 }
 
-/// Mostly a kind that is known, often a structure: one type of an unknown kind makes all of BTF
-/// unknown.
+/// Usually a known kind, often a structure: one type of an unknown kind makes all of BTF unknown.
 fn kind() -> impl Strategy<Value = u32> {
     prop_oneof![50 => 1u32..20, 50 => STRUCT..=UNION, 1 => 0u32..21]
 }
@@ -431,7 +430,7 @@ proptest! {
     }
 }
 
-/// A member in C, and what BTF must say of it.
+/// A member in C, and the layout that BTF must report.
 const C: &str = r"
 struct list { struct list *next, *prev; };
 typedef struct { int counter; } atomic;
@@ -547,13 +546,13 @@ fn of_kernel(tree: &Path) -> Vec<u8> {
             .expect("zstd");
         let mut stdin = unzstd.stdin.take().unwrap();
         let packed = image[start..].to_vec();
-        // What comes behind the packed kernel is no error of interest.
+        // Ignore errors about the data behind the compressed kernel.
         let feed = std::thread::spawn(move || drop(stdin.write_all(&packed)));
         let kernel = unzstd.wait_with_output().unwrap().stdout;
         feed.join().unwrap();
         let magic = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0, 0, 0, 0, 0];
         if let Some(at) = kernel.windows(12).position(|bytes| bytes == magic) {
-            // The strings come last.
+            // The strings are last.
             let word = |n| u32::from_le_bytes(kernel[at + n..][..4].try_into().unwrap()) as usize;
             return kernel[at..at + 24 + word(16) + word(20)].to_vec();
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One CPU's events through random histories, against a list and a complete search.
+//! Tests one CPU's events in random histories, against a list and a complete search.
 
 mod cases;
 mod reference;
@@ -159,7 +159,7 @@ impl World {
         self.check()
     }
 
-    /// Programs the plan as the driver does: all events that move leave before one arrives.
+    /// Programs the plan like the driver: all moving events leave before one arrives.
     fn enable(&mut self) -> Result<(), TestCaseError> {
         for (event, counter) in self.schedule.leaving() {
             prop_assert_eq!(self.hardware[counter.index()].take(), Some(event));

@@ -182,7 +182,7 @@ struct Columns {
     counters: [u64; 2],
     /// The counters for precise sampling, if the list has them.
     pebs_counters: Option<u64>,
-    /// 1 if the event can be sampled precisely, 2 if it only can be sampled precisely, else 0.
+    /// 1 if the event can be sampled precisely, 2 if it can only be sampled precisely, otherwise 0.
     pebs: u64,
 }
 
@@ -232,7 +232,7 @@ fn events_are_on_the_counters_of_every_column() {
     let columns = columns();
     let mut used: Vec<(&str, &Exception)> = Vec::new();
     let mut wrong = Vec::new();
-    // Comparisons, and those with more counters and no reason.
+    // The numbers of comparisons, and of comparisons with additional counters and no reason.
     let mut tally = [0; 2];
     for (list, model, two, one) in LISTS {
         let events = &columns[list];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The assignment with the models' real constraints: all sets of events that fit and all minimal
-//! sets that do not, in every state of the core's other thread, against a complete search and
-//! against the copy of mainline's scheduler in `reference::mainline`.
+//! Tests the assignment with the models' real constraints: all sets of events that fit and all
+//! minimal sets that do not, in every state of the core's other thread. The references are a
+//! complete search and the copy of mainline's scheduler in `reference::mainline`.
 
 mod cases;
 mod reference;
@@ -123,7 +123,8 @@ fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
     let mut kinds: Vec<Constraint> = Vec::new();
     for config in (0..=0xffff).chain([0x0100_003c]) {
         let constraint = pmu.constraint(EventSelect::from_bits(config));
-        // The search does not support the other counters; each is for one kind of event only.
+        // The search does not support the other counters; each of them serves one kind of event
+        // only.
         let few = constraint.counters.bits() & !COUNTERS == 0;
         if constraint.is_satisfiable() && few && !kinds.contains(&constraint) {
             kinds.push(constraint);
@@ -191,7 +192,7 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
 struct Seen {
     sets: u64,
     fit: u64,
-    /// The number of sets that mainline's rule does not place although they fit.
+    /// The number of sets that fit but that mainline's rule does not place.
     missed: u64,
     /// The numbers of sets for which mainline and its rule differ, by the defect that explains the
     /// difference.
@@ -272,7 +273,7 @@ fn has_room(wants: &[Want], previous: &[Option<u8>], gp_limit: u32) -> bool {
     })
 }
 
-/// Checks the assignment of a set of events. `previous` are the present counters of the first ones.
+/// Checks the assignment of a set of events. `previous` are the current counters of the first ones.
 /// Returns the new counters.
 fn check(
     name: &str,
@@ -321,7 +322,7 @@ fn check(
         seen.sets += 1;
         seen.fit += u64::from(fits);
         seen.missed += u64::from(fits && mended.is_none());
-        // It differs from mainline by one defect at a time.
+        // Mainline's rule differs from mainline by one defect at a time.
         let as_is = by(AS_IS);
         if as_is != mended {
             let with = |nr_gp, pair, fast_path| {
@@ -346,7 +347,7 @@ fn check(
 }
 
 /// Visits every multiset of `kinds` that fits, and every one that does not fit because of its last
-/// event: no larger one fits.
+/// event. No larger multiset fits.
 fn multisets(name: &str, kinds: &[Constraint], gp_limit: u32, seen: &mut Seen) {
     struct Walk<'a> {
         name: &'a str,

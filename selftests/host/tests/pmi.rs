@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a PMI shares with callbacks, with PMIs at every point of the callbacks.
+//! Tests the state that PMIs share with callbacks, with PMIs at every point of the callbacks.
 //!
 //! A model checker runs each test with its threads interleaved in every way. A PMI is a thread that
-//! has the CPU to itself from its begin to its end; a callback has it for one access at a time.
+//! has the CPU to itself from its start to its end; a callback has it for one access at a time.
 
 use loom::sync::{
     Arc,
@@ -63,7 +63,7 @@ impl Word for Shared {
     }
 }
 
-/// Runs `callback` on `machine` with `pmis` calls of `pmi` in between, in every way. Then calls
+/// Runs `callback` on `machine`, interleaved with `pmis` calls of `pmi` in every way. Then calls
 /// `check`.
 fn everywhere<M: Send + Sync + 'static>(
     machine: fn() -> M,
@@ -94,7 +94,7 @@ const COUNTERS: usize = 2;
 struct Cpu {
     running: Running<Shared>,
     global_control: Shared,
-    /// The event that the registers of each counter have been written for.
+    /// The event for which the registers of each counter have been written.
     selects: [Shared; COUNTERS],
     /// The event that a PMI finds on each counter.
     events: [Shared; COUNTERS],
@@ -133,7 +133,7 @@ impl Cpu {
             .run(|counters| self.global_control.store(counters.bits()));
     }
 
-    /// As `Operations::disable()`. Returns the counters whose events are not stopped.
+    /// Like `Operations::disable()`. Returns the counters whose events are not stopped.
     fn disable(&self, active: CounterMask) -> CounterMask {
         self.running.set_enabled(CounterMask::EMPTY);
         self.global_control.store(0);
@@ -163,7 +163,8 @@ impl Cpu {
         self.run();
     }
 
-    /// Overflows of all counters; `halts` are those whose events the perf core stops.
+    /// Handles overflows of all counters; `halts` are the counters whose events the perf core
+    /// stops.
     fn pmi(&self, halts: CounterMask) {
         let enabled = self.running.take_enabled();
         self.global_control.store(0);
@@ -177,7 +178,7 @@ impl Cpu {
             if halts.contains(counter) {
                 self.running.set_halted(counter.mask(), true);
                 self.stopped.store(self.stopped.load() | (1 << event));
-                // As the perf core's callback does, which does not know where it is called.
+                // Like the perf core's callback, which does not know its context.
                 self.run();
             }
         }
@@ -186,7 +187,7 @@ impl Cpu {
         self.run();
     }
 
-    /// Checks that what runs is what was enabled and has not been stopped.
+    /// Checks that exactly the events run that were enabled and have not been stopped.
     fn check(&self) {
         let running = CounterMask::from_bits(self.global_control.load());
         let halted = self.running.halted();
@@ -255,7 +256,7 @@ struct Counting {
 }
 
 const WIDTH: CounterWidth = CounterWidth::new(48).unwrap();
-/// The start value, which each overflow brings back.
+/// The start value, to which each overflow resets the counter.
 const START: u64 = WIDTH.mask() - 9;
 
 impl Counting {
@@ -282,7 +283,7 @@ impl Counting {
         });
     }
 
-    /// As `event::update()`.
+    /// Like `event::update()`.
     fn update(&self) {
         let read = || self.counter.load() & WIDTH.mask();
         let (previous, now) = self.last.advance(WIDTH, read);

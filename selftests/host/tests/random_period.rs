@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Random sample periods: their distribution, and that none of the event's occurrences is lost or
-//! counted twice between them.
+//! Tests random sample periods: their distribution, and that none of the event's occurrences is
+//! lost or counted twice between them.
 
 use proptest::prelude::*;
 use rpmu_logic::logic::{
@@ -23,7 +23,7 @@ fn random(mask: u32, seed: u32) -> RandomPeriods {
     RandomPeriods::from_config3((u64::from(seed) << 32) | u64::from(mask))
 }
 
-/// Returns that many random parts of periods.
+/// Returns this many random parts of periods.
 fn parts(mask: u32, seed: u32) -> Vec<u64> {
     let random = random(mask, seed);
     let mut state = random.first_state(0);
@@ -35,8 +35,9 @@ fn parts(mask: u32, seed: u32) -> Vec<u64> {
     (0..SAMPLES).map(|_| part()).collect()
 }
 
-/// Returns the chance that so many items, if spread evenly over the bins, are spread as unevenly as
-/// this or more: Pearson's test, with the approximation of Wilson and Hilferty.
+/// Returns the probability that this many items, if distributed evenly over the bins, are
+/// distributed as unevenly as this or more: Pearson's test, with the approximation of Wilson and
+/// Hilferty.
 fn chance(bins: &[u32]) -> f64 {
     let items: u32 = bins.iter().sum();
     let expected = f64::from(items) / bins.len() as f64;
@@ -48,7 +49,7 @@ fn chance(bins: &[u32]) -> f64 {
     above(normal)
 }
 
-/// Returns the chance that a normal variable is above `x` (Abramowitz and Stegun, 26.2.17).
+/// Returns the probability that a normal variable is above `x` (Abramowitz and Stegun, 26.2.17).
 fn above(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
     let factors = [
@@ -97,7 +98,8 @@ fn the_test_of_chance_knows_its_tables() {
     assert!(uneven(390) > 0.01 && uneven(393) < 0.01);
 }
 
-/// The low bits, which decide where in a loop a sample is, the high ones, and pairs of neighbours.
+/// Tests the low bits, which determine the place of a sample in a loop, the high bits, and pairs of
+/// neighbours.
 #[test]
 fn periods_are_uniform() {
     for seed in [1, 2, 0xdead_beef] {
@@ -116,8 +118,8 @@ fn periods_are_uniform() {
     }
 }
 
-/// A bad seed would be one whose periods are too uneven or too even. Of 200, one is beyond either
-/// bound of 1 % in about two cases.
+/// A bad seed would be one whose periods are too uneven or too even. Of 200 seeds, about two exceed
+/// either bound of 1 %.
 #[test]
 fn no_seed_is_bad() {
     let chances: Vec<f64> = (1..=200)
@@ -132,7 +134,7 @@ fn no_seed_is_bad() {
     assert!(chances.iter().all(|chance| *chance > 1e-5));
 }
 
-/// A loop whose length divides the period has all samples at one place without the mask, and
+/// If a loop's length divides the period, all samples are at one place without the mask, and
 /// everywhere with it.
 #[test]
 fn no_lock_step_with_a_loop() {
@@ -159,8 +161,8 @@ fn rules() -> impl Strategy<Value = PeriodRule> {
 }
 
 proptest! {
-    /// The periods of the samples add up to the count, but for the current one, however late an
-    /// overflow is noticed, and whatever part of a period the counters can hold.
+    /// The periods of the samples, except the current one, add up to the count, however late an
+    /// overflow is handled, and whatever part of a period the counters can hold.
     #[test]
     fn sums_of_periods_are_the_count(
         rule in rules(),
@@ -195,7 +197,7 @@ proptest! {
             left -= counted;
             count += counted;
         }
-        // The period that ends now is not summed up yet.
+        // The period that ends now has not been added yet.
         let summed = sum as i64 + last as i64;
         prop_assert!((count - summed).abs() <= last as i64 + 500, "{count} {summed} {samples}");
         prop_assert_eq!(summed - count, left);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Extra registers against a complete search: every small set of events in every order, with all
-//! previous registers of the events and all values that the core's other thread may hold.
+//! Tests extra registers against a complete search: every small set of events in every order, with
+//! all previous registers of the events and all values that the core's other thread may hold.
 
 use rpmu_logic::logic::model::demand::Requirement;
 use rpmu_logic::logic::regs::extra_register::ExtraRegister;
@@ -16,7 +16,7 @@ use ExtraRegister::{
     OffcoreResponse1, //
 };
 
-/// The requirement of an event and its present register.
+/// The requirement of an event and its current register.
 type Event = (Requirement, Option<ExtraRegister>);
 
 const OFFCORE: [ExtraRegister; 2] = [OffcoreResponse0, OffcoreResponse1];
@@ -100,7 +100,7 @@ fn check(events: &[Event], held: RegisterValues) -> bool {
 fn every_small_list_of_events() {
     let (events, held) = (events(), held());
     let (mut planned, mut refused) = (0u32, 0u32);
-    // Lists, so that every set comes in every order.
+    // Lists, so that every set occurs in every order.
     let mut lists: Vec<Vec<Event>> = vec![Vec::new()];
     for length in 0..=3 {
         for list in &lists {
@@ -158,8 +158,8 @@ fn a_plan_is_kept() {
     }
 }
 
-/// Returns whether mainline accepts the events in this order: each takes its own register if that
-/// is free or has the value, else the other one (`__intel_shared_reg_get_constraints()`,
+/// Returns whether mainline accepts the events in this order: each event uses its own register if
+/// that is free or has the value, otherwise the other one (`__intel_shared_reg_get_constraints()`,
 /// `arch/x86/events/intel/core.c`).
 fn mainline_fits(events: &[Requirement]) -> bool {
     let mut values = RegisterValues::NONE;

@@ -103,7 +103,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Writes a register as the driver does, with a PMI before and after.
+    /// Writes a register like the driver, with a PMI before and after.
     fn write(&mut self, write: RegisterWrite) {
         self.pmi(None);
         let counter = matches!(write.register, Register::Counter(_));
@@ -118,14 +118,14 @@ impl Machine {
         self.pmi(None);
     }
 
-    /// Lets `counters` run, and no others.
+    /// Makes exactly `counters` run.
     fn run(&mut self, counters: CounterMask) {
         let register = Register::GlobalControl;
         let value = counters.bits();
         self.write(RegisterWrite { register, value });
     }
 
-    /// Does what a PMI may do; `new_value` is for a counter that it handles.
+    /// Performs a possible action of a PMI; `new_value` is for a counter that it handles.
     fn pmi(&mut self, new_value: Option<(CounterId, u64)>) {
         let register = Register::GlobalControl;
         self.hardware.write(RegisterWrite { register, value: 0 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Shares of the time that groups count, interval by interval, against the optimum.
+//! Tests the groups' shares of time, interval by interval, against the optimum.
 
 mod cases;
 mod reference;
@@ -48,7 +48,7 @@ const INTERVAL: u64 = 4_000_000;
 #[derive(Clone, Debug, Default)]
 struct Mix {
     gp: u32,
-    /// General-purpose counters that may be used beside a corrupting event (below).
+    /// The number of general-purpose counters that may be used beside a corrupting event.
     gp_with_corrupting: u32,
     /// Counters that no event may use.
     closed: u64,
@@ -58,7 +58,7 @@ struct Mix {
     corrupting: Vec<usize>,
     /// The groups whose leader is a software event.
     led_by_software: Vec<usize>,
-    /// The groups that want to be alone.
+    /// The groups that need the PMU alone.
     exclusive: Vec<usize>,
     /// The counters of pinned events, one each.
     pinned: Vec<u64>,
@@ -126,7 +126,7 @@ fn capabilities(gp: u32) -> Capabilities {
 /// The number of pinned groups in the handles of events.
 const PINNED: usize = usize::MAX;
 
-/// A group of a [`Mix`] that waits, with its distance by runtime from the last place.
+/// A waiting group of a [`Mix`], with its distance by runtime from the last place.
 #[derive(Clone, Copy)]
 struct Waits<'a>(usize, &'a Mix, u64);
 
@@ -170,12 +170,12 @@ impl Waiting for Waits<'_> {
     }
 }
 
-/// A group of a [`Context`] that is offered.
+/// A group of a [`Context`] that is being offered.
 struct Offered<'a> {
     mix: &'a Mix,
     wants: &'a Wants,
     active: &'a [usize],
-    /// The group, and those behind it that are not offered anyway.
+    /// The group, and those behind it that are offered only on request.
     group: usize,
     behind: Vec<Waits<'a>>,
     is_found: bool,
@@ -263,7 +263,7 @@ struct Context<'a> {
     /// insertion.
     runtime: Vec<u64>,
     places: Vec<(u64, u64)>,
-    /// By group: the time on counters, and as much of it as it was charged for.
+    /// By group: the time on counters, and the part of it that it was charged for.
     running: Vec<u64>,
     charged: Vec<u64>,
     /// The last place, and the number of insertions.
@@ -343,7 +343,7 @@ impl<'a> Context<'a> {
                 moved = true;
             }
         }
-        // If none has moved, the perf core moves the first active one, or else the first one.
+        // If no group has moved, the perf core moves the first active one, otherwise the first one.
         if !moved {
             let first = first_active.unwrap_or_else(|| self.order()[0]);
             self.runtime[first] = latest + 1;
@@ -351,7 +351,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Takes the active groups off. Returns them with their counters.
+    /// Takes the active groups off the counters. Returns them with their counters.
     fn take_off(&mut self) -> Vec<(usize, CounterMask)> {
         let active = std::mem::take(&mut self.active);
         let active = active.into_iter().map(|group| {
@@ -391,7 +391,7 @@ impl<'a> Context<'a> {
         looked_at
     }
 
-    /// Does what `merge_sched_in()` does for all groups, at the end of an interval or later.
+    /// Does the same as `merge_sched_in()` for all groups, at the end of an interval or later.
     /// Returns the number of groups that were tried by look-ahead.
     fn offer_all(&mut self, is_over: bool) -> u32 {
         let order = self.order();
@@ -463,7 +463,7 @@ impl<'a> Context<'a> {
             if self.active.contains(&group) == Waits(group, self.mix, 0).may_pass() {
                 let is_behind = self.active.contains(&by);
                 if !is_behind && self.places[by].0 == 0 {
-                    // No place is in front of it.
+                    // No place precedes it.
                     self.put(by, 1);
                 }
                 let (place, _) = self.places[by];
@@ -475,7 +475,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Rotates as the driver decides.
+/// Rotates by the driver's decisions.
 fn take_turns(mix: &Mix) -> Outcome {
     let mut context = Context::new(mix);
     let mut ran = vec![0u64; mix.groups.len()];
@@ -496,8 +496,8 @@ fn take_turns(mix: &Mix) -> Outcome {
     }
 }
 
-/// Runs tasks or control groups with these groups of events in turn, for slices of so many
-/// nanoseconds. The timer goes on meanwhile. Returns the shares of the groups of each.
+/// Runs tasks or control groups with these groups of events in turn, for slices of this many
+/// nanoseconds. The timer continues meanwhile. Returns the shares of each one's groups.
 fn switch(mix: &Mix, tasks: usize, slice: u64) -> Vec<Vec<f64>> {
     let mut contexts: Vec<_> = (0..tasks).map(|_| Context::new(mix)).collect();
     let mut enabled = vec![0; tasks];
@@ -527,8 +527,8 @@ fn switch(mix: &Mix, tasks: usize, slice: u64) -> Vec<Vec<f64>> {
     contexts.iter().zip(&enabled).map(shares).collect()
 }
 
-/// Rotates as the perf core does without the driver: tries groups in order up to one that does not
-/// fit; then the first that has counted goes to the end.
+/// Rotates like the perf core without the driver: tries groups in order up to one that does not
+/// fit; then the first group that has counted moves to the end.
 fn rotate(mix: &Mix) -> Outcome {
     let mut order: Vec<usize> = (0..mix.groups.len()).collect();
     let mut ran = vec![0u64; order.len()];
@@ -659,8 +659,8 @@ fn known_mixes_are_shared_as_well_as_can_be() {
     }
 }
 
-/// Groups with software leaders are offered in the order of the tree alone. The smallest share is
-/// at least that of the perf core's own rotation.
+/// Groups with software leaders are offered in the order of the tree only. The smallest share is at
+/// least that of the perf core's own rotation.
 #[test]
 fn groups_led_by_software_pass_none() {
     for (name, mix) in known() {
@@ -689,8 +689,8 @@ fn groups_led_by_software_pass_none() {
     }
 }
 
-/// A group that does not fit, here beside a closed counter, holds up none behind it for good:
-/// neither where the group that passes it contends for counters, nor where it does not, and so
+/// A group that does not fit, here because of a closed counter, does not block the groups behind it
+/// for good: neither if the group that passes it contends for counters, nor if it does not and so
 /// stays in front.
 #[test]
 fn groups_that_do_not_fit_hold_up_none() {
@@ -722,12 +722,12 @@ fn groups_that_do_not_fit_hold_up_none() {
     }
 }
 
-/// Groups are charged for the time that they count, however few ends of intervals there are in it:
-/// those of tasks and control groups that are switched often have equal shares.
+/// Groups are charged for the time that they count, even if few intervals end in that time: groups
+/// of tasks and control groups that are switched often have equal shares.
 ///
-/// With two tasks and slices of 6 ms, an interval ends 1 and 5 ms after one begins, and 3 ms after
-/// the next does. Four of eight events had counted for 4 of 6 ms each time, when each end had cost
-/// a whole turn.
+/// With two tasks and slices of 6 ms, an interval ends 1 and 5 ms after one slice begins, and 3 ms
+/// after the next one does. When each end was charged as a whole turn, four of eight events counted
+/// for 4 of 6 ms each time.
 #[test]
 fn switched_tasks_share_equally() {
     let any: &[u64] = &[ANY];
@@ -811,7 +811,7 @@ fn starving() -> Vec<(&'static str, Mix)> {
             },
         ),
         (
-            // Wherever the pinned event counts, these two do not fit together.
+            // On whichever counter the pinned event is, these two do not fit together.
             "two pairs that contend by way of a pinned event",
             blocked(&[&[0x1], &[0x3, 0x1], &[0x3], &[ANY; 2]]),
         ),
@@ -823,7 +823,7 @@ fn ever_fits(mix: &Mix, group: usize) -> bool {
     mix.fits(1 << group)
 }
 
-/// Returns the smallest share of the groups that fit, and the optimum of these.
+/// Returns the smallest share of the groups that fit, and the optimum of these groups.
 fn smallest_of_fitting(mix: &Mix) -> (f64, f64) {
     let fitting: Vec<usize> = (0..mix.groups.len())
         .filter(|it| ever_fits(mix, *it))
@@ -932,7 +932,7 @@ fn many_different_groups_keep_the_counters_busy() {
 proptest! {
     #![proptest_config(cases(48))]
 
-    /// Where each group is one event, the shares are optimal.
+    /// If each group is one event, the shares are optimal.
     #[test]
     fn single_events_are_shared_as_well_as_can_be(masks in prop::collection::vec(mask(), 1..9)) {
         let groups: Vec<&[u64]> = masks.iter().map(core::slice::from_ref).collect();
@@ -942,8 +942,8 @@ proptest! {
         prop_assert!(outcome.smallest() >= 0.9 * best.smallest, "{outcome:?}, {best:?}");
     }
 
-    /// Every group that could count alone counts. Not always as much as possible: three events and
-    /// two pairs on four counters get half of the time each, where four sevenths are possible.
+    /// Every group that could count alone counts, but not always as much as possible: three events
+    /// and two pairs on four counters get half of the time each, where four sevenths are possible.
     #[test]
     fn no_group_starves(
         groups in prop::collection::vec(prop::collection::vec(mask(), 1..5), 1..7)
@@ -956,8 +956,8 @@ proptest! {
         prop_assert!(outcome.smallest() >= 0.75 * best.smallest, "{outcome:?}, {best:?}");
     }
 
-    /// The same for groups of all kinds: half of the best possible smallest share, beside pinned
-    /// events.
+    /// The same for groups of all kinds: at least half of the best possible smallest share, beside
+    /// pinned events.
     #[test]
     fn no_group_of_any_kind_starves(
         groups in prop::collection::vec(prop::collection::vec(mask_or_fixed(), 1..5), 2..8),

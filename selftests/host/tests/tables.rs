@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The models' tables against mainline's, read from the kernel's source.
+//! Tests the models' tables against mainline's, read from the kernel's source.
 
 mod exceptions;
 mod kernel;
@@ -130,7 +130,7 @@ fn same_counters(model: &'static Model, lines: &[Constraint]) {
             compare(&pmu, config);
             compare(&pmu, config | (1 << 24));
         }
-        // Filters, most of which keep events off fixed counters.
+        // Filters, most of which exclude events from fixed counters.
         for filter in [1 << 16, 1 << 17, 1 << 18, 1 << 21, 1 << 23, 1 << 32] {
             for line in lines {
                 compare(&pmu, line.code | filter);
@@ -183,7 +183,7 @@ fn mainlines_precise(lines: &[Constraint], all: bool, config: u64) -> Option<(u6
     let matches = |line: &&Constraint| (config & line.mask).wrapping_sub(line.code) <= line.size;
     match lines.iter().find(matches) {
         Some(line) => Some((line.counters, line.corrupting, line.pebs)),
-        // The counters of the table for counting events.
+        // The counters from the table for counting events.
         None if all => None,
         None => Some((0, false, "")),
     }
@@ -203,8 +203,8 @@ fn every_precise_event_is_mainlines() {
             .map_or_else(Vec::new, |name| source.constraints(&name));
         lines += table.len();
         let mut differences = Differences::of(model, true);
-        // On the big cores with metrics, mainline sets this if the processor has baseline PEBS, as
-        // these have.
+        // On the big cores with metrics, mainline sets this if the processor has baseline PEBS;
+        // these processors have it.
         let all = init.contains("PMU_FL_PEBS_ALL") || init.contains("num_topdown_events =");
         let pmu = pmu(model, 8, 4);
         let present = pmu.capabilities.counters.bits();

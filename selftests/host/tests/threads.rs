@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Two threads of a core through random histories, against a complete search.
+//! Tests two threads of a core in random histories, against a complete search.
 
 mod cases;
 mod reference;
@@ -90,7 +90,7 @@ fn step() -> impl Strategy<Value = (bool, Step)> {
     (any::<bool>(), step)
 }
 
-/// A thread, and what is expected of it.
+/// A thread, and its expected state.
 struct Side {
     cpu: u32,
     seat: Option<Thread>,
@@ -127,7 +127,7 @@ impl Side {
         }
     }
 
-    /// Returns the counters of corrupting events, and of all events, by the entries alone; with
+    /// Returns the counters of corrupting events, and of all events, from the entries only; with
     /// `pending`, including those that the hardware uses until the PMU is enabled.
     fn has(&self, pending: bool) -> (u64, u64) {
         let (mut corrupting, mut used) = (0, 0);
@@ -144,7 +144,7 @@ impl Side {
     }
 }
 
-/// Places the events of the schedule's txn beside the other thread. Returns the CPU that has to
+/// Places the events of the schedule's txn beside the other thread. Returns the CPU that must
 /// schedule again.
 fn plan<T: Copy + PartialEq>(
     core: Option<(&mut Core, Thread)>,
@@ -277,7 +277,7 @@ impl World {
                 let woken = self.core.wakes_sibling(seat);
                 self.check_woken(side, woken)?;
             }
-            // Without a seat it has no events, because its CPU is offline.
+            // Without a seat, the thread has no events, because its CPU is offline.
             None => self.sides[side].seat = self.core.join(cpu),
         }
         Ok(())
@@ -423,7 +423,7 @@ impl SharedCore {
         }
     }
 
-    /// Removes and adds all events while the PMU is disabled. All events that were counting have to
+    /// Removes and adds all events while the PMU is disabled. All events that were counting must
     /// count again, even if the other side does the same at every step (`interleaved`). Returns
     /// whether each side is woken.
     fn reschedule(&mut self, side: usize, interleaved: bool) -> Result<[bool; 2], TestCaseError> {
@@ -469,7 +469,7 @@ proptest! {
         let mut core = SharedCore::new([first, second]);
         for side in turns {
             let mut woken = core.reschedule(usize::from(side), true)?;
-            // A woken thread reschedules; that comes to rest.
+            // A woken thread reschedules; this must come to an end.
             for _ in 0..8 {
                 let Some(side) = woken.iter().position(|woken| *woken) else { break };
                 woken[side] = false;
@@ -490,9 +490,9 @@ const BEFORE: u64 = 100;
 /// The order of rotation of a thread's groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// The group with the smallest runtime goes first, and all are tried.
+    /// The group with the smallest runtime is first, and all groups are tried.
     Runtime,
-    /// The first that counts goes to the end, and none is tried behind one that was refused.
+    /// The first group that counts moves to the end, and no group is tried behind a refused one.
     Mainline,
 }
 
@@ -502,7 +502,7 @@ struct Turner {
     schedule: CpuSchedule<usize>,
     smt: ThreadState,
     groups: Vec<Vec<Demand>>,
-    /// Number of pinned groups, which come first.
+    /// Number of pinned groups, which are first.
     pinned: usize,
     order: Vec<usize>,
     active: Vec<usize>,
@@ -512,7 +512,7 @@ struct Turner {
     runtime: Vec<u64>,
     charged: Vec<u64>,
     waits: bool,
-    /// Set if the groups keep their places the next time, instead of active groups first.
+    /// Set if the groups keep their places the next time, instead of active groups being first.
     keeps_places: bool,
     /// The time at which its timer expires, if it runs: always at the same phase, as in the perf
     /// core.
@@ -542,7 +542,7 @@ struct TurningCore {
     sides: [Turner; 2],
     order: Order,
     now: u64,
-    /// How often a thread had to schedule again because of the other.
+    /// The number of times that a thread had to schedule again because of the other.
     resched: u64,
 }
 
@@ -585,7 +585,7 @@ impl TurningCore {
         }
     }
 
-    /// Tries to place a group. Returns whether it fits, and whether the other side has to schedule
+    /// Tries to place a group. Returns whether it fits, and whether the other side must schedule
     /// again.
     fn try_group(&mut self, side: usize, group: usize) -> (bool, bool) {
         let this = &mut self.sides[side];
@@ -616,7 +616,7 @@ impl TurningCore {
         (planned.is_ok(), matches!(planned, Ok(Some(_))))
     }
 
-    /// Places all groups again. Returns whether the other side has to do so, too.
+    /// Places all groups again. Returns whether the other side must do the same.
     fn schedule(&mut self, side: usize, is_over: bool) -> bool {
         let this = &mut self.sides[side];
         let before = std::mem::take(&mut this.active);
@@ -659,7 +659,7 @@ impl TurningCore {
             if placed {
                 self.sides[side].active.push(group);
             } else {
-                // As for the perf core's rotation: it does nothing for pinned groups.
+                // Like the perf core's rotation, which does nothing for pinned groups.
                 self.sides[side].waits |= group >= pinned;
             }
         }
@@ -695,7 +695,7 @@ impl TurningCore {
             woken = self.schedule(side, false);
             self.resched += 1;
             times += 1;
-            // One history of 13,000 needs six.
+            // One of 13,000 histories needs six.
             assert!(times < 16, "the threads wake each other for ever");
         }
     }
@@ -755,7 +755,8 @@ fn event((counters, corrupting): Want) -> Vec<Demand> {
     vec![constraint((counters, corrupting)).into()]
 }
 
-/// Returns the smallest share, and how often a thread had to schedule again in an interval.
+/// Returns the smallest share, and the number of times that a thread had to schedule again per
+/// interval.
 fn smallest(core: &Core, order: Order, phase: u64, groups: [&[Vec<Demand>]; 2]) -> (f64, f64) {
     let mut world = TurningCore::new(*core, order, phase, groups, [0; 2]);
     let shares = world.run();
@@ -835,7 +836,8 @@ fn groups<const N: usize>(groups: [&[Want]; N]) -> [Vec<Demand>; N] {
     groups.map(|group| group.iter().copied().flat_map(event).collect())
 }
 
-/// A group that counts for the last moment of each of its intervals is charged for no more.
+/// A group that counts for the last moment of each of its intervals is charged only for that
+/// moment.
 #[test]
 fn short_turns_cost_little() {
     let core = Core::new(COUNTERS);
@@ -895,7 +897,7 @@ fn placed_groups_have_a_share_too() {
     }
 }
 
-/// The clock is asked once, by whichever comes first, and anew after the release.
+/// The clock is read once, by the first user, and again after the release.
 #[test]
 fn shares_between_two_releases_are_as_of_one_time() {
     let mut core = Core::new(COUNTERS);
@@ -940,7 +942,7 @@ fn shared_registers_change_hands() {
     }
 }
 
-/// A pinned group keeps its counter, whatever the other thread wants.
+/// A pinned group keeps its counter, regardless of the other thread's needs.
 #[test]
 fn pinned_groups_do_not_give_way() {
     let corrupting = event((0xf, true));
@@ -961,7 +963,7 @@ fn pinned_groups_do_not_give_way() {
             let mut world = TurningCore::new(Core::new(COUNTERS), order, phase, groups, [1, 1]);
             let [first, second] = world.run();
             assert_eq!((first[0], second[0]), (1.0, 1.0));
-            // Wants the counter of the pinned group.
+            // Needs the counter of the pinned group.
             assert_eq!(second[1], 0.0);
             assert!(first[1..].iter().all(|share| *share > 0.2), "{first:?}");
         }
@@ -971,7 +973,7 @@ fn pinned_groups_do_not_give_way() {
 proptest! {
     #![proptest_config(cases(48))]
 
-    /// Every group counts, and the threads come to rest after each change.
+    /// Every group counts, and the threads stop rescheduling after each change.
     #[test]
     fn no_group_starves(
         first in prop::collection::vec(prop::collection::vec(gp_want(), 1..3), 1..6),

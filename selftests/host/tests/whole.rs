@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! All input from the machine and its users through the whole logic: CPUID, attributes, groups,
-//! schedules, siblings, registers, periods, and the texts of refusals. No function may panic, and
-//! the hardware must accept all results.
+//! Tests all input from the machine and its users through the whole logic: CPUID, attributes,
+//! groups, schedules, siblings, registers, periods, and the texts of refusals. No function may
+//! panic, and the hardware must accept all results.
 
 mod cases;
 
@@ -113,7 +113,7 @@ fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
     )
 }
 
-/// Returns an AMD or Hygon processor, of a family with a table mostly.
+/// Returns an AMD or Hygon processor, usually of a family with a table.
 fn amd_machine() -> impl Strategy<Value = Cpuid> {
     let family = prop_oneof![
         6 => select(vec![0x10u32, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b]),
@@ -278,12 +278,12 @@ fn limits() -> impl Strategy<Value = Limits> {
     prop_oneof![none, some]
 }
 
-/// Returns whether `text` is a line, and not an empty one.
+/// Returns whether `text` is a single non-empty line.
 fn is_a_line(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains('\n') && text.len() < 1000
 }
 
-/// Returns whether the event is what the attributes ask for, by its registers.
+/// Returns whether the event matches the attributes, judging by its registers.
 fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool) -> bool {
     const NOT_IN_A_CONFIG: u64 = EventSelect::ENABLE | EventSelect::PIN_CONTROL;
     let select = event.select;
@@ -362,7 +362,7 @@ impl Hardware {
         self.registers.insert(key(register), value);
     }
 
-    /// Writes GLOBAL_CTRL with the counters that run.
+    /// Writes GLOBAL_CTRL with the running counters.
     fn run(&mut self, counters: CounterMask) {
         let register = Register::GlobalControl;
         let value = counters.bits();
@@ -636,7 +636,7 @@ proptest! {
         prop_assert_eq!(width.sign_extend(later) as u64 & width.mask(), later & width.mask());
     }
 
-    /// Places in the order of rotation, and the wants of groups.
+    /// Places in the order of rotation, and the demands of groups.
     #[test]
     fn any_turns(
         places in prop::collection::vec(any::<[u64; 3]>(), 1..40),

@@ -6,7 +6,7 @@
 //! `intel_pmu_init()` the text between its `case` and the `break`. Macros are replaced by their
 //! definitions.
 
-// Every test file includes this module, and none needs all of it.
+// Every test file includes this module, and each uses only a part of it.
 #![allow(dead_code)]
 
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ pub(crate) struct ExtraRegister {
 }
 
 impl Source {
-    /// Reads the tree that `KERNEL_SOURCE` names, which `make test` sets. Without it, prints that
+    /// Reads the tree that `KERNEL_SOURCE` names; `make test` sets it. Without it, prints that
     /// nothing is compared.
     pub(crate) fn read() -> Option<Self> {
         let Some(tree) = std::env::var_os("KERNEL_SOURCE") else {
@@ -320,7 +320,7 @@ impl Source {
         let text = self.array(&format!(" u64 {name}\n"));
         let mut table = CacheTable::default();
         let mut at = [0; 3];
-        // The first pieces are the declaration and its size.
+        // The first parts are the declaration and its size.
         for piece in text.split_once('{').unwrap().1.split("C(").skip(1) {
             let (label, rest) = piece.split_once(')').unwrap();
             let (depth, index) = cache_index(label);

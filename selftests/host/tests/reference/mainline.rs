@@ -15,11 +15,11 @@ const FIXED: u32 = 32;
 /// The constraint of an event (`struct event_constraint`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Want {
-    /// The counters that the event may have (`idxmsk64`).
+    /// The counters that the event may use (`idxmsk64`).
     pub counters: u64,
     /// `EVENT_CONSTRAINT_OVERLAP`.
     pub overlap: bool,
-    /// `PERF_X86_EVENT_PAIR`: the event takes the next counter as well.
+    /// `PERF_X86_EVENT_PAIR`: the event also uses the next counter.
     pub pair: bool,
 }
 
@@ -36,7 +36,7 @@ pub struct Defects {
     pub fast_path: bool,
 }
 
-/// Mainline as it is.
+/// Mainline without changes.
 pub const AS_IS: Defects = Defects {
     nr_gp: true,
     pair: true,
@@ -70,9 +70,9 @@ fn both(pair: bool, counter: u32) -> u64 {
     }
 }
 
-/// Assigns counters as `perf_assign_events()` does when `x86_schedule_events()` calls it, which
-/// lowers the limit by one for each pair. Returns the counters in the order of `wants`, or `None`
-/// if an event gets none.
+/// Assigns counters like `perf_assign_events()` when `x86_schedule_events()` calls it, which lowers
+/// the limit by one for each pair. Returns the counters in the order of `wants`, or `None` if an
+/// event gets none.
 pub fn assign_events(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<[u8; MAX]> {
     let weight = |event: usize| wants[event].counters.count_ones();
     let mut assigned = [u8::MAX; MAX];
@@ -159,8 +159,7 @@ pub fn assign_events(wants: &[Want], gp_limit: u32, defects: Defects) -> Option<
     }
 }
 
-/// Assigns counters as `x86_schedule_events()` does: the previous ones if all events can keep
-/// theirs.
+/// Assigns counters like `x86_schedule_events()`: the previous ones if all events can keep theirs.
 pub fn schedule_events(
     wants: &[Want],
     previous: &[Option<u8>],

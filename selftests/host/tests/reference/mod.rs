@@ -3,7 +3,7 @@
 //! References for the scheduler: complete searches, mainline's algorithm, and the optimum of
 //! rotation.
 
-// Every test file includes this module, and none needs all of it.
+// Every test file includes this module, and each uses only a part of it.
 #![allow(dead_code)]
 
 use std::collections::HashSet;
@@ -20,8 +20,8 @@ pub(crate) fn fits(wants: &[u64], gp_limit: u32) -> bool {
     fewest_gp(wants, 0).is_some_and(|needed| needed <= gp_limit)
 }
 
-/// Returns the same as [`fits`], for many events on few counters: keeps the sets of counters that
-/// the assignments of the events so far use.
+/// Returns the same as [`fits`], for many events on few counters: keeps only the sets of counters
+/// that the assignments of the events so far use.
 pub(crate) fn fits_by_sets(wants: &[u64], gp_limit: u32) -> bool {
     let mut used = HashSet::from([0u64]);
     for want in wants {

@@ -8,12 +8,12 @@
 pub(crate) struct Optimum {
     /// The largest possible smallest share.
     pub(crate) smallest: f64,
-    /// The largest possible mean number of counters in use with that smallest share.
+    /// The largest possible mean number of busy counters with that smallest share.
     pub(crate) busy: f64,
 }
 
-/// Returns the optimum for groups of `sizes[group]` events. `fits` tells whether a set of groups (a
-/// bit each) fits.
+/// Returns the optimum for groups of `sizes[group]` events. `fits` returns whether a set of groups
+/// (a bit each) fits.
 pub(crate) fn optimum(sizes: &[usize], fits: impl Fn(u32) -> bool) -> Optimum {
     let sets: Vec<u32> = (1..1 << sizes.len()).filter(|set| fits(*set)).collect();
     let in_use = |set: u32| -> f64 {

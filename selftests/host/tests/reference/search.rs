@@ -25,7 +25,7 @@ impl Placements {
         Self(sets)
     }
 
-    /// Returns the placements with one event more.
+    /// Returns the placements with one more event.
     pub fn and(&self, want: &Want) -> Self {
         let mut next = [0; 64];
         for used in self.sets() {
@@ -68,7 +68,7 @@ pub fn fits(wants: &[Want], gp_limit: u32) -> bool {
     all.within(gp_limit)
 }
 
-/// Returns whether each event has allowed counters of its own, within the limit.
+/// Returns whether each event can have a separate allowed counter, within the limit.
 pub fn is_valid(wants: &[Want], gp_limit: u32, counters: &[u8]) -> bool {
     let mut used = 0u64;
     wants.len() <= counters.len()
