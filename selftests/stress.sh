@@ -4,8 +4,9 @@
 # shellcheck disable=SC2317 # tests are called by their names
 #
 # Stress tests. After each part the kernel's log must be clean and events must
-# count exactly. Starts and ends without rpmu. Beside all but failures, the PMU
-# has other users, played by vm_entry.ko and tracers.ko (stress/neighbours.c).
+# count exactly. Starts and ends without rpmu. During all parts except failures,
+# the PMU has other users, which vm_entry.ko and tracers.ko imitate
+# (stress/neighbours.c).
 #
 #	rpmu.stress=LIST	the tests to run (default: all)
 #		fuzz		random system calls (stress/fuzz.c)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which file of a crate uses which: by the items that it names.
+"""Determines which files of a crate use which others, by the items that they name.
 
-`pub use` hands an item on. In the layers that are looked through, its users use the file that defines it. In others they use
-the one that hands it on, and a file and the parts of it below do not count as two when a part uses it.
+`pub use` re-exports an item. In the layers `looked_through`, a user of the item uses the file that defines it. In other layers it
+uses the file that re-exports it, and a submodule that uses its own parent does not count as a use.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ class Crate:
     """The files of a crate below rust/, by module."""
 
     def __init__(self, sources, looked_through):
-        """From (path, module, Source) of each file, and the names of the layers that are looked through."""
+        """Takes (path, module, Source) of each file, and the names of the layers `looked_through`."""
         self.looked_through = looked_through
         self.sources = {module: source for _, module, source in sources}
         self.path_of = {module: path for path, module, _ in sources}
@@ -38,7 +38,7 @@ class Crate:
             self.imported[module] = {p.name: p.segments for p in reversed(paths) if p.name and not p.module}
 
     def uses(self):
-        """What the files use of each other, but for tests: from module to module, the first use."""
+        """Returns the uses between files, except in tests: from module to module, the first use."""
         found = defaultdict(dict)
         for module, source in self.sources.items():
             if self._is_for_tests(module):
@@ -59,7 +59,7 @@ class Crate:
         return found
 
     def circles(self):
-        """Sets of modules each of which uses, by way of others, all of its set."""
+        """Returns the sets of modules in which each module uses all others, directly or indirectly."""
         uses = self.uses()
         return [circle for circle in _components(uses) if len(circle) > 1], uses
 
@@ -70,7 +70,7 @@ class Crate:
         return any(module[: len(test)] == test for test in self.tests)
 
     def _resolve(self, module, segments, steps=0):
-        """The module that defines what `segments` name in `module`; None if it is of no file here."""
+        """Returns the module that defines the item that `segments` name in `module`; None if it is in no file here."""
         if steps > MOST_STEPS or not segments:
             return None
         first, rest = segments[0], segments[1:]
@@ -93,7 +93,7 @@ class Crate:
         return self._resolve(module, imported + rest, steps + 1)
 
     def _from(self, module, segments, steps):
-        """The same of a path from `module` on."""
+        """Does the same for a path that starts at `module`."""
         while segments and module + (segments[0],) in self.sources:
             module, segments = module + (segments[0],), segments[1:]
         if module not in self.sources:
@@ -111,7 +111,7 @@ class Crate:
 
 
 def shortest_circle(uses, circle):
-    """A shortest circle among the modules of the set: each uses the next, and the last the first."""
+    """Returns a shortest circle among the modules of the set: each uses the next, and the last the first."""
     best = None
     for start in sorted(circle):
         before = {start: None}

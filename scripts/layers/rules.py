@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The rules. Each is a function from a tree to what is wrong in it.
+"""The rules. Each is a function from a tree to its findings.
 
 A finding is (file, line, text); the text says what is wrong and what to do.
 """
@@ -51,7 +51,7 @@ HELPERS_LIMIT = 200
 # A PMU on rust/perf alone.
 TALLY = "selftests/tally"
 
-# Of what is built, or belongs to git, none is ours to judge.
+# Directories of build products and of git, which are not checked.
 NOT_SOURCE = {".git", "__pycache__", "build", "target"}
 
 
@@ -121,7 +121,7 @@ def imports(tree):
 
 
 def rooms_are_in_order(tree):
-    """The rooms of logic import from those below them only; their tests import from all."""
+    """The rooms of logic import from rooms below them only; their tests may import from all."""
     crate = _crate(tree)
     for module, path in crate.path_of.items():
         if module[:1] == ("logic",) and len(module) == 2 and module[1] not in LOGIC_ROOMS:
@@ -160,7 +160,7 @@ def no_circles(tree):
 
 
 def picture_is_true(tree):
-    """The picture of rust/ in the documentation has all layers, and the rooms of logic from the top down."""
+    """The picture of rust/ in the documentation contains all layers, and the rooms of logic from the top down."""
     path = "Documentation/architecture.md"
     if path not in tree.files:
         return
@@ -203,7 +203,7 @@ def logic_is_pure(tree):
 
 
 def no_bindings(tree):
-    """No bindings:: but in kern, perf, perf_core and x86, whoever's they are."""
+    """bindings:: is used in kern, perf, perf_core and x86 only, whether rpmu's or the kernel's."""
     for path, source in tree.rust("rust"):
         if layer_of(path)[0] not in SAFE:
             continue
@@ -267,13 +267,13 @@ def helpers_are_short(tree):
 
 
 def licence(tree):
-    """Every source file says its licence."""
+    """Every source file states its licence."""
     for path, text in tree.files.items():
         lines = text.split("\n")
         is_script = lines[0].startswith("#!")
         if not is_script and not _is_source(path):
             continue
-        # What is for QEMU's tree has it where QEMU wants it, in the first comment.
+        # Files for QEMU's tree have it in the first comment, as QEMU requires.
         within = 12 if path.startswith("selftests/vpmu/qemu/") else 1 + is_script
         if not any("SPDX-License-Identifier: GPL-2.0" in line for line in lines[:within]):
             line = 1 + is_script
@@ -309,7 +309,7 @@ ALL = (
 
 
 def check(top):
-    """What is wrong below `top`, sorted, each finding once; and how many files there are."""
+    """Returns the findings below `top`, sorted and without duplicates, and the number of files."""
     tree = Tree(top)
     findings = {finding for rule in ALL for finding in rule(tree)}
     return sorted(findings), len(tree.files)

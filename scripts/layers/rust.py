@@ -81,7 +81,7 @@ class Path(NamedTuple):
     is_public: bool = False  # passed on to others by `pub use`
 
     def in_crate(self, file_module):
-        """The same path from the crate's root on, or None if it does not say where it starts."""
+        """Returns the path from the crate's root on, or None if its start is unknown."""
         module = list(file_module + self.module)
         rest = list(self.segments)
         if rest[0] == "crate":
@@ -95,7 +95,7 @@ class Path(NamedTuple):
 
 
 def paths(source):
-    """Every path in the source; the trees of `use` come as one path per leaf."""
+    """Returns every path in the source; the trees of `use` become one path per leaf."""
     tokens = source.tokens
     found = []
     depth = 0
@@ -155,7 +155,7 @@ def _is(tokens, index, *texts):
 
 
 def _use_tree(tokens, index, prefix):
-    """Leaves of the tree that starts at `index`, with the names that they get, and the index behind it."""
+    """Returns the leaves of the tree that starts at `index`, with the names that they get, and the index after it."""
     segments, line, name = list(prefix), tokens[index].line, None
     while index < len(tokens):
         token = tokens[index]
@@ -183,7 +183,7 @@ def _use_tree(tokens, index, prefix):
 
 
 def definitions(source):
-    """The names of items that the source defines, of whatever kind and wherever."""
+    """Returns the names of all items that the source defines, of any kind and at any level."""
     found = set()
     for index, token in enumerate(source.tokens[:-1]):
         if token.text in ("const", "enum", "fn", "static", "struct", "trait", "type", "union"):
@@ -194,14 +194,14 @@ def definitions(source):
 
 
 def test_modules(source):
-    """The modules in files of their own that the source declares for tests alone."""
+    """Yields the modules in separate files that the source declares for tests only."""
     for index, token in enumerate(source.tokens):
         if _is(source.tokens, index, "#", "[", "cfg", "(", "test", ")", "]", "mod"):
             yield source.tokens[index + 8].text
 
 
 def files_taken_in(source):
-    """Lines on which another file is taken in by its path rather than its place."""
+    """Yields the lines that include another file by its path instead of its module."""
     for index, token in enumerate(source.tokens):
         if _is(source.tokens, index, "[", "path", "="):
             yield token.line

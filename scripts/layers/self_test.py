@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of the rules: each on a small tree in which one thing is wrong."""
+"""Tests of the rules: each on a small tree with one mistake."""
 
 import os
 import tempfile
@@ -9,7 +9,7 @@ from layers import rules
 SPDX_RS = "// SPDX-License-Identifier: GPL-2.0\n"
 SPDX_SH = "#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0\n"
 
-# Nothing is wrong in here, though much of it looks as if.
+# A tree without mistakes, although much of it looks like one.
 GOOD = {
     "Makefile": "# SPDX-License-Identifier: GPL-2.0\n",
     "Documentation/architecture.md": """# Architecture
@@ -157,7 +157,7 @@ BAD = (
 
 
 def run():
-    """0 if all goes as it should, else 1; says what does not."""
+    """Returns 0 if all results are as expected, otherwise 1, and prints the differences."""
     findings = _check(GOOD)
     if findings:
         print(f"check-layers: found something in the good tree: {findings}")

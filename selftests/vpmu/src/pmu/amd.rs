@@ -9,8 +9,8 @@
 //!   enable ── svm              counting in the host or in guests only
 //! ```
 //!
-//! Counters, overflow and the PMI are the same as in Intel's PMUs, with these differences: a PMI does
-//! not mask LVTPC, interrupts count as instructions, and reserved bits are ignored.
+//! Counters, overflow and the PMI are the same as in Intel's PMUs, with these differences: a PMI
+//! does not mask LVTPC, interrupts count as instructions, and reserved bits are ignored.
 
 mod cpuid;
 pub(super) mod merge;
