@@ -82,7 +82,7 @@ rdpmc_ends() {
 		}
 	done
 	if [ "$(built_in_data)" = "$before" ]; then
-		because "nothing has changed in the data"
+		because "the data has not changed"
 		return 1
 	fi
 	unload || {
@@ -91,7 +91,7 @@ rdpmc_ends() {
 	}
 	no_rdpmc unloaded || return
 	[ "$(built_in_data)" = "$before" ] && return
-	because "the data is not as before"
+	because "the data differs from before"
 	return 1
 }
 

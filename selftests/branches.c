@@ -551,7 +551,7 @@ TEST_F(branches, call_stack_outlives_exchanges)
 	if (!has_call_stacks())
 		SKIP(return, "the CPU does not record call stacks");
 	if (!on_rpmu())
-		SKIP(return, "the built-in driver goes by the task that had the context first");
+		SKIP(return, "the built-in driver decides by the task that had the context first");
 	check_switches(_metadata, true);
 }
 
@@ -565,7 +565,7 @@ TEST_F(branches, filters_take_turns)
 	struct seen seen;
 
 	if (!on_rpmu())
-		SKIP(return, "the built-in driver goes by the event that was tried last");
+		SKIP(return, "the built-in driver uses the filter of the last event");
 	for (int i = 0; i < 2; i++) {
 		struct perf_event_attr attr = sampling_branches(filters[i] | USER);
 

@@ -236,7 +236,7 @@ TEST_F(event_sets, equal_turns)
 	struct group_count count[SETS];
 
 	if (!on_rpmu())
-		SKIP(return, "only rpmu switches on overflow");
+		SKIP(return, "only rpmu has event sets that switch on overflow");
 	count_in_sets(_metadata, turn, SWITCH, count);
 	expect_turns(_metadata, turn, count);
 	expect_scaled(_metadata, count);
@@ -252,7 +252,7 @@ TEST_F(event_sets, unequal_turns)
 	struct group_count count[SETS];
 
 	if (!on_rpmu())
-		SKIP(return, "only rpmu switches on overflow");
+		SKIP(return, "only rpmu has event sets that switch on overflow");
 	count_in_sets(_metadata, turn, SWITCH, count);
 	expect_turns(_metadata, turn, count);
 }
@@ -367,7 +367,7 @@ TEST_F(event_sets, refusals)
 	int leader;
 
 	if (!on_rpmu())
-		SKIP(return, "only rpmu switches on overflow");
+		SKIP(return, "only rpmu has event sets that switch on overflow");
 	counts.sample_period = 0;
 	EXPECT_EQ(EINVAL, refusal(&counts, -1));
 	EXPECT_TRUE(explains(_metadata, " config4=0x1 "));

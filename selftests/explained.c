@@ -59,7 +59,7 @@ FIXTURE(explained)
 FIXTURE_SETUP(explained)
 {
 	if (!on_rpmu())
-		SKIP(return, "only rpmu explains itself");
+		SKIP(return, "only rpmu reports the reasons");
 }
 
 FIXTURE_TEARDOWN(explained)
@@ -142,7 +142,7 @@ TEST_F(explained, refused_for_the_siblings_sake)
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      siblings, sizeof(siblings)));
 	if (cpu_model() != MODEL_HASWELL || !strpbrk(siblings, "-,"))
-		SKIP(return, "no erratum, or one thread a core");
+		SKIP(return, "no erratum, or one thread per core");
 	attr.disabled = 0;
 	fds[0] = perf_open_self(&attr, -1);
 	attr.config = RAW_BRANCHES;
@@ -509,7 +509,7 @@ FIXTURE_SETUP(waiting)
 
 	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval, sizeof(self->interval)));
 	if (!on_rpmu())
-		SKIP(return, "only rpmu explains itself");
+		SKIP(return, "only rpmu reports the reasons");
 	self->gp = gp_counters();
 	ASSERT_GT(ANY_NUMBER, self->gp);
 	ASSERT_TRUE(forbid_rotation());
@@ -646,7 +646,7 @@ TEST_F(waiting, for_the_sibling)
 	sibling = strtol(siblings, &end, 10);
 	sibling = *end ? atoi(end + 1) : sibling;
 	if (cpu_model() != MODEL_HASWELL || !sibling)
-		SKIP(return, "no erratum, or one thread a core");
+		SKIP(return, "no erratum, or one thread per core");
 	attr.disabled = 0;
 	corrupting = perf_open(&attr, -1, sibling, -1, 0);
 	ASSERT_LE(0, corrupting);

@@ -31,7 +31,7 @@ give_back() {
 # The records of each driver have more fields than an address, or fewer, than the records of the other driver before it.
 records() {
 	if [ "$(cat "$CPU_PMU"/caps/max_precise 2>/dev/null || echo 0)" = 0 ]; then
-		because "the driver says that it has no precise events"
+		because "the driver reports no precise events"
 		return "$KSFT_SKIP"
 	fi
 	samples addresses && give_back branch_stacks && samples addresses || return

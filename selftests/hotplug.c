@@ -244,7 +244,7 @@ TEST_F(hotplug, branch_stacks)
 	int fd, cycle;
 
 	if (!branch_records() || cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE)
-		SKIP(return, "this CPU does not record indirect calls alone");
+		SKIP(return, "this CPU cannot record indirect calls only");
 	ASSERT_TRUE(lift_sample_limits(&limits));
 	fd = open_indirect_calls(BRANCH_PERIOD, &page);
 	ASSERT_LE(0, fd);

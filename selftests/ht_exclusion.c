@@ -81,7 +81,7 @@ FIXTURE_SETUP(ht_exclusion)
 			      line, sizeof(line)));
 	self->a = strtol(line, &end, 10);
 	if (!*end)
-		SKIP(return, "one thread a core");
+		SKIP(return, "one thread per core");
 	self->b = atoi(end + 1);
 	/* Run the test itself on another core, if there is one. */
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 2 : 0));
@@ -104,7 +104,7 @@ FIXTURE_SETUP(ht_rotation)
 			      line, sizeof(line)));
 	self->a = strtol(line, &end, 10);
 	if (!*end)
-		SKIP(return, "one thread a core");
+		SKIP(return, "one thread per core");
 	self->b = atoi(end + 1);
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 2 : 0));
 }
@@ -1088,7 +1088,7 @@ FIXTURE_SETUP(ht_ten_events)
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      line, sizeof(line)));
 	if (!strpbrk(line, ",-"))
-		SKIP(return, "one thread a core");
+		SKIP(return, "one thread per core");
 	ASSERT_TRUE(run_on(self->cpu));
 }
 

@@ -28,7 +28,7 @@ right_with_the_workaround() {
 	counts_with ht_workaround=1
 	case $? in
 	4)
-		because "these CPUs do not have the erratum, or one thread a core"
+		because "these CPUs do not have the erratum, or one thread per core"
 		return "$KSFT_SKIP"
 		;;
 	0) ;;
@@ -44,20 +44,20 @@ wrong_without() {
 	counts_with ht_workaround=0
 	case $? in
 	0)
-		because "the counts are right: is the defect there?"
+		because "the counts are right: does the PMU have the defect?"
 		return 1
 		;;
 	1)
 		# The erratum can only increase counts of branches.
 		grep -q 'Expected expected + ROUNDS' /tmp/ht &&
 			! grep 'Expected' /tmp/ht | grep -qv 'Expected expected + ROUNDS' && return
-		because "it failed otherwise"
+		because "it failed for another reason"
 		sed 's/^/# /' /tmp/ht
 		return 1
 		;;
 	2) return 1 ;;
 	4)
-		because "these CPUs do not have the erratum, or one thread a core"
+		because "these CPUs do not have the erratum, or one thread per core"
 		return "$KSFT_SKIP"
 		;;
 	*)
@@ -98,7 +98,7 @@ shares_by_mainline_policy() {
 		return 1
 	}
 	! grep -q SKIP /tmp/ht || {
-		because "these CPUs do not have the erratum, or one thread a core"
+		because "these CPUs do not have the erratum, or one thread per core"
 		return "$KSFT_SKIP"
 	}
 	[ "$status" = 0 ] || {
@@ -111,7 +111,7 @@ shares_by_mainline_policy() {
 unknown_policy() {
 	log_mark unknown_policy
 	if load_with policy=best; then
-		because "policy=best was taken"
+		because "policy=best was accepted"
 		unload
 		return 1
 	fi
@@ -123,7 +123,7 @@ unknown_policy() {
 		;;
 	esac
 	log_since | grep -q 'policy="best" is unknown' || {
-		because "the log does not say why"
+		because "the log has no reason"
 		return 1
 	}
 }

@@ -90,7 +90,7 @@ TEST_F(inherit, sibling_comes_on_line)
 			      line, sizeof(line)));
 	strtol(line, &end, 10);
 	if (cpu_model() < MODEL_SANDY_BRIDGE || cpu_model() > MODEL_HASWELL || !*end)
-		SKIP(return, "threads corrupt no counts here");
+		SKIP(return, "the threads of this CPU do not corrupt counts");
 	self->sibling = atoi(end + 1);
 	ASSERT_TRUE(set_cpu_online(self->sibling, false));
 	leader = open_inherited(ALL_LOADS, -1);
@@ -155,12 +155,12 @@ TEST_F(inherit, any_thread)
 	int fd, error;
 
 	if (is_amd())
-		SKIP(return, "counters of one thread only");
+		SKIP(return, "the counters belong to one thread only");
 	attr.inherit = 1;
 	/* Disabled, because some CPUs fault on the bit. */
 	fd = perf_open_self(&attr, -1);
 	if (fd < 0 && errno == EINVAL)
-		SKIP(return, "counters of one thread only");
+		SKIP(return, "the counters belong to one thread only");
 	ASSERT_LE(0, fd);
 	ASSERT_TRUE(read_line(PARANOID, before, sizeof(before)));
 	ASSERT_TRUE(write_line(PARANOID, "2"));

@@ -23,7 +23,7 @@ run_kselftest() {
 # said PATTERN: succeeds if a line of the runner's output matches.
 said() {
 	grep -qE "$1" /tmp/kselftest && return
-	because "run_kselftest.sh has not said \"$1\""
+	because "run_kselftest.sh has not printed \"$1\""
 	sed 's/^/# /' /tmp/kselftest
 	return 1
 }

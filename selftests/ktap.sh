@@ -46,7 +46,7 @@ counts() {
 # refused ERROR: succeeds if loading fails with that message and leaves no module loaded.
 refused() {
 	if load; then
-		because "loading was let through"
+		because "loading was not refused"
 		unload
 		return 1
 	fi
@@ -83,7 +83,7 @@ one_line() {
 		return 1
 	fi
 	said_by_rpmu | grep -qiE "$1" && return
-	because "the line does not say \"$1\": $(said_by_rpmu)"
+	because "the line does not contain \"$1\": $(said_by_rpmu)"
 	return 1
 }
 

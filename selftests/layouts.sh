@@ -151,7 +151,7 @@ not_trusted() {
 	log_mark "$0"
 	status=0
 	if load_with trust_layouts=1; then
-		because "loading was let through"
+		because "loading was not refused"
 		unload
 		status=1
 	else

@@ -100,7 +100,7 @@ TEST_F(lockdown, only_registers_are_refused)
 TEST_F(lockdown, explanations_stay)
 {
 	if (!on_rpmu())
-		SKIP(return, "the built-in driver explains nothing");
+		SKIP(return, "the built-in driver reports no reasons");
 	EXPECT_LE(0, open("/sys/kernel/debug/rpmu/refusals", O_RDONLY));
 	EXPECT_LE(0, open("/sys/kernel/debug/rpmu/cpu0/schedule", O_RDONLY));
 }

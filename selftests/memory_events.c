@@ -89,7 +89,7 @@ FIXTURE(memory)
 FIXTURE_SETUP(memory)
 {
 	if (!is_haswell_or_skylake() && cpu_model() != MODEL_BROADWELL)
-		SKIP(return, "the events of this CPU are not known here");
+		SKIP(return, "the events of this CPU are not known to the test");
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 }
 

@@ -291,7 +291,7 @@ TEST_F(multiplex, both_on_counter_2)
 	double share = cpu_model() == MODEL_HASWELL ? 50.0 : 100.0;
 
 	if (!is_haswell_or_skylake())
-		SKIP(return, "which counters the events need is not known here");
+		SKIP(return, "the counters of this CPU's events are not known to the test");
 	share_counter_2(_metadata, false, share, share);
 }
 
@@ -301,7 +301,7 @@ TEST_F(multiplex, pinned_on_counter_2)
 	double left = cpu_model() == MODEL_HASWELL ? 0.0 : 100.0;
 
 	if (!is_haswell_or_skylake())
-		SKIP(return, "which counters the events need is not known here");
+		SKIP(return, "the counters of this CPU's events are not known to the test");
 	share_counter_2(_metadata, true, 100.0, left);
 }
 
@@ -347,7 +347,7 @@ TEST_F(multiplex, behind_one_that_waits_for_ever)
 	double behind = driver_takes_turns() ? 100.0 : 50.0;
 
 	if (cpu_model() != MODEL_HASWELL)
-		SKIP(return, "no two events that need the same counter");
+		SKIP(return, "no two events of this CPU need the same counter");
 	open_on_counter_2(_metadata, &event[0], true, 100.0);
 	open_on_counter_2(_metadata, &event[1], false, 0.0);
 	open_branches(_metadata, &event[2], -1, behind);
@@ -362,7 +362,7 @@ TEST_F(multiplex, behind_one_that_has_just_come)
 	int i;
 
 	if (cpu_model() != MODEL_HASWELL)
-		SKIP(return, "no two events that need the same counter");
+		SKIP(return, "no two events of this CPU need the same counter");
 	if (!driver_takes_turns())
 		SKIP(return, "perf core keeps it waiting");
 	ASSERT_TRUE(write_line(MUX_INTERVAL, "500"));
@@ -997,7 +997,7 @@ TEST_F(multiplex, control_groups_with_corrupting_events)
 	struct hierarchy groups;
 
 	if (cpu_model() != MODEL_HASWELL || gp_counters() != KINDS)
-		SKIP(return, "no erratum, or one thread a core");
+		SKIP(return, "no erratum, or one thread per core");
 	open_groups(_metadata, &groups, 2, 0);
 	busy_groups(_metadata, &groups, 2);
 	close_groups(_metadata, &groups, 2, 60.0);
@@ -1099,10 +1099,10 @@ TEST_F(multiplex, watchdog_on_its_fixed_counter)
 	__u64 running;
 
 	if (cpu_model() != MODEL_HASWELL)
-		SKIP(return, "no two events that need the same counter");
+		SKIP(return, "no two events of this CPU need the same counter");
 	ASSERT_LE(0, open_watchdog(sched_getcpu(), &page));
 	if (!page->cap_user_rdpmc)
-		SKIP(return, "mapped events do not tell their counter here");
+		SKIP(return, "mapped events have no counter index here");
 	EXPECT_EQ(FIXED_CYCLES, counter_of(page));
 	open_pair(_metadata, event, false);
 	take_turns(_metadata, event);
@@ -1129,10 +1129,10 @@ TEST_F(multiplex, watchdog_on_counter_2)
 	struct sharer event[2] = {};
 
 	if (cpu_model() != MODEL_HASWELL)
-		SKIP(return, "no two events that need the same counter");
+		SKIP(return, "no two events of this CPU need the same counter");
 	ASSERT_LE(0, open_watchdog(cpu, &page));
 	if (!page->cap_user_rdpmc)
-		SKIP(return, "mapped events do not tell their counter here");
+		SKIP(return, "mapped events have no counter index here");
 	ASSERT_EQ(FIXED_CYCLES, counter_of(page));
 	ASSERT_LE(0, open_on(cpu, RAW_BRANCHES, true));
 	ASSERT_LE(0, open_on(cpu, RAW_BRANCHES, true));

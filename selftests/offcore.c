@@ -113,7 +113,7 @@ FIXTURE_SETUP(offcore)
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
 	self->cpu = this_cpu();
 	if (!self->cpu || registers(self->cpu) < 2)
-		SKIP(return, "not two registers, or not known here");
+		SKIP(return, "this CPU does not have two registers, or is unknown to the test");
 }
 
 FIXTURE_TEARDOWN(offcore)
@@ -324,7 +324,7 @@ FIXTURE_SETUP(turns)
 			      sizeof(self->interval)));
 	self->cpu = this_cpu();
 	if (!self->cpu || registers(self->cpu) < 2)
-		SKIP(return, "not two registers, or not known here");
+		SKIP(return, "this CPU does not have two registers, or is unknown to the test");
 	/* After the last SKIP: teardown does not run if the setup ends early. */
 	ASSERT_TRUE(write_line(MUX_INTERVAL, "4"));
 }
@@ -469,7 +469,7 @@ FIXTURE_SETUP(siblings)
 	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval,
 			      sizeof(self->interval)));
 	if (!self->cpu)
-		SKIP(return, "the events of this CPU are not known here");
+		SKIP(return, "the events of this CPU are not known to the test");
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      list, sizeof(list)));
 	if (sscanf(list, "%d%*[-,]%d", &self->first, &self->second) != 2)
@@ -515,7 +515,7 @@ TEST_F(siblings, pinned_event_waits)
 	int fd, i;
 
 	if (!registers_are_shared())
-		SKIP(return, "each thread has registers of its own");
+		SKIP(return, "each thread has its own registers");
 	for (i = 0; i < registers(self->cpu); i++) {
 		close(self->held[i]);
 		self->last = open_pinned_on(self->first, self->cpu->offcore[i],
@@ -545,7 +545,7 @@ TEST_F(siblings, pinned_event_goes_first)
 	int fd;
 
 	if (!registers_are_shared())
-		SKIP(return, "each thread has registers of its own");
+		SKIP(return, "each thread has its own registers");
 	if (!on_rpmu())
 		SKIP(return, "the built-in driver leaves it in the error state");
 	fd = open_pinned_on(self->second, self->cpu->offcore[0],

@@ -17,7 +17,7 @@ pmis() {
 
 too_short_refused() {
 	if load_with max_period=999; then
-		because "a period of 999 was taken"
+		because "a period of 999 was accepted"
 		unload
 		return 1
 	fi

@@ -99,7 +99,7 @@ refused() {
 	while IFS= read -r form; do
 		ask -e "$form" >/tmp/shown 2>&1 </dev/null
 		[ $? = 129 ] && continue
-		because "taken: $form"
+		because "accepted: $form"
 		status=1
 	done </tmp/forms
 	return "$status"

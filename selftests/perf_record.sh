@@ -107,7 +107,7 @@ random_periods() {
 # event_sets.c tests the rest.
 event_set() {
 	if ! loaded; then
-		because "only rpmu switches on overflow"
+		because "only rpmu has event sets that switch on overflow"
 		return "$KSFT_SKIP"
 	fi
 	echo 1 >"$CPU_PMU/rpmu/format"

@@ -531,7 +531,7 @@ TEST(debugfs_is_roots)
 	unsigned int i;
 
 	if (!on_rpmu())
-		SKIP(return, "the built-in driver has nothing there");
+		SKIP(return, "the built-in driver has no such file");
 	ASSERT_EQ(0, stat("/sys/kernel/debug", &debugfs));
 	ASSERT_EQ(0, chmod("/sys/kernel/debug", 0755));
 	for (i = 0; i < ARRAY_SIZE(files); i++) {

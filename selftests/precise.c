@@ -452,7 +452,7 @@ TEST_F(precise, times)
 	struct ring ring;
 
 	if (cpu_model() < MODEL_SKYLAKE)
-		SKIP(return, "records do not tell the time");
+		SKIP(return, "records do not contain the time");
 	attr.sample_type |= PERF_SAMPLE_TIME;
 	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
 	if (!ring.page->cap_user_time_zero)

@@ -19,7 +19,7 @@
 #define SAMPLES		300
 #define MAX_PRECISE	3
 
-#define NO_PRECISE	"the driver says that it has no precise events"
+#define NO_PRECISE	"the driver reports no precise events"
 
 /* Checks that the two values differ by at most @most. */
 #define EXPECT_NEAR(most, expected, seen) \

@@ -197,7 +197,7 @@ TEST_F(bad_sibling, same_counter)
 	int sibling;
 
 	if (!is_haswell_or_skylake())
-		SKIP(return, "which counters the events need is not known here");
+		SKIP(return, "the counters of this CPU's events are not known to the test");
 	ASSERT_LE(0, leader);
 	attr = counting(PERF_TYPE_RAW, 0x0c000ca3);
 	attr.disabled = 0;

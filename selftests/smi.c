@@ -29,7 +29,7 @@ FIXTURE(smi)
 FIXTURE_SETUP(smi)
 {
 	if (!is_tcg())
-		SKIP(return, "the SMI handler is known on the emulated machine only");
+		SKIP(return, "only the emulated machine's SMI handler is known");
 	if (access(FREEZE, F_OK))
 		SKIP(return, "no freeze_on_smi");
 	ASSERT_TRUE(read_line(FREEZE, self->freeze, sizeof(self->freeze)));

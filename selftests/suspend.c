@@ -56,7 +56,7 @@ TEST(boot_cpu_counts_on)
 
 	ASSERT_GE(MAX_GP, gp);
 	if (!can_sleep())
-		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+		SKIP(return, "the machine cannot suspend to RAM and wake up by itself");
 	ASSERT_TRUE(run_on(0));
 	for (i = 0; i < gp; i++) {
 		fd[i] = open_on_cpu(0);
@@ -92,7 +92,7 @@ TEST(sleeper_counts_on)
 	int fd;
 
 	if (!can_sleep())
-		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+		SKIP(return, "the machine cannot suspend to RAM and wake up by itself");
 	ASSERT_TRUE(run_on(0));
 	attr.disabled = 0;
 	fd = perf_open_self(&attr, -1);
@@ -119,7 +119,7 @@ TEST(leaves_nothing_behind)
 	void *page;
 
 	if (!can_sleep())
-		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+		SKIP(return, "the machine cannot suspend to RAM and wake up by itself");
 	ASSERT_TRUE(run_on(0));
 	fd[0] = open_on_cpu(0);
 	attr.config = RAW_INSTRUCTIONS;
@@ -153,7 +153,7 @@ TEST(task_counts_on)
 	int fd;
 
 	if (!can_sleep())
-		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+		SKIP(return, "the machine cannot suspend to RAM and wake up by itself");
 	ASSERT_TRUE(run_on(0));
 	fd = perf_open_self(&attr, -1);
 	ASSERT_LE(0, fd);
@@ -181,9 +181,9 @@ TEST(branch_stacks_go_on)
 	int fd, pass;
 
 	if (!branch_records() || cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE)
-		SKIP(return, "this CPU does not record indirect calls alone");
+		SKIP(return, "this CPU cannot record indirect calls only");
 	if (!can_sleep())
-		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+		SKIP(return, "the machine cannot suspend to RAM and wake up by itself");
 	ASSERT_TRUE(run_on(0));
 	ASSERT_TRUE(lift_sample_limits(&limits));
 	fd = open_indirect_calls(BRANCH_PERIOD, &page);
@@ -226,7 +226,7 @@ TEST(precise_samples_go_on)
 	if (!most_precise())
 		SKIP(return, NO_PRECISE);
 	if (!can_sleep())
-		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+		SKIP(return, "the machine cannot suspend to RAM and wake up by itself");
 	ASSERT_TRUE(prepare_precise(&limits));
 	if (is_adaptive())
 		attr.sample_regs_intr |= XMM;
@@ -287,7 +287,7 @@ TEST(topdown_counts_on)
 	if (!nr || fixed_counters() < 4)
 		SKIP(return, "this CPU has no PERF_METRICS");
 	if (!can_sleep())
-		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+		SKIP(return, "the machine cannot suspend to RAM and wake up by itself");
 	ASSERT_TRUE(run_on(0));
 	/* Keep other programs off this CPU. */
 	ASSERT_TRUE(take_cpu(true));
@@ -342,7 +342,7 @@ TEST(counts_after_sleep)
 	int cpu, cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (!can_sleep())
-		SKIP(return, "the machine cannot sleep in RAM and wake up by itself");
+		SKIP(return, "the machine cannot suspend to RAM and wake up by itself");
 	ASSERT_TRUE(sleep_in_ram());
 	ASSERT_EQ(cpus, sysconf(_SC_NPROCESSORS_ONLN));
 	for (cpu = 0; cpu < cpus; cpu++) {

@@ -157,7 +157,7 @@ own_format() {
 # rpmu/format shows rpmu's own fields to perf.
 own_format_on_request() {
 	loaded || {
-		because "only rpmu has fields of its own"
+		because "only rpmu has its own fields"
 		return "$KSFT_SKIP"
 	}
 	mkdir -p /tmp/format
@@ -179,7 +179,7 @@ own_format_on_request() {
 		status=1
 	done
 	diff -r /tmp/format "$CPU_PMU/format" >/tmp/shown && return "$status"
-	because "format/ is not what it was: $(cat /tmp/shown)"
+	because "format/ has changed: $(cat /tmp/shown)"
 	return 1
 }
 

@@ -46,7 +46,7 @@ hold_children() {
 		usleep 100000
 	done
 	[ -e /tmp/held ] && return
-	because "perf stat has not begun"
+	because "perf stat has not started"
 	kill "$holder"
 	return 1
 }
@@ -60,7 +60,7 @@ release_children() {
 users_say() {
 	users=$(grep -v '^#' /sys/kernel/debug/rpmu/users)
 	[ "$(echo "$users" | wc -l)" = 1 ] && echo "$users" | grep -qE "$1" && return
-	because "what keeps rpmu loaded is not \"$1\": ${users:-nothing}"
+	because "the users of rpmu do not include \"$1\": ${users:-nothing}"
 	return 1
 }
 
@@ -390,7 +390,7 @@ unload_refused() {
 	hold "$1" || return
 	status=0
 	if unload; then
-		because "unloading was let through"
+		because "unloading was not refused"
 		status=1
 	elif ! loaded || ! counts; then
 		because "unloading was refused, but rpmu does not work any more"
@@ -432,7 +432,7 @@ unload_refused_while_debugfs_is_open() {
 	status=0
 	exec 5</sys/kernel/debug/rpmu/refusals
 	if unload; then
-		because "unloading was let through"
+		because "unloading was not refused"
 		status=1
 	else
 		case $said in
@@ -451,7 +451,7 @@ unload_refused_while_debugfs_is_open() {
 		status=1
 	fi
 	if loaded && unload; then
-		because "unloading was let through when the file had been read"
+		because "unloading was not refused when the file had been read"
 		status=1
 	fi
 	exec 5<&-
@@ -520,7 +520,7 @@ TRACE=/sys/kernel/tracing
 # tracing ROUND: enables rpmu's tracepoints and checks that they fire.
 tracing() {
 	if ! echo 1 >"$TRACE"/events/rpmu/enable; then
-		because "round $1: tracing does not begin"
+		because "round $1: tracing does not start"
 		return 1
 	fi
 	echo >"$TRACE"/trace

@@ -177,7 +177,7 @@ TEST_F(tally, rmmod_by_force_revokes)
 	int on, off;
 
 	if (checks_itself())
-		SKIP(return, "unloading by force would switch lockdep off");
+		SKIP(return, "forced unloading would turn lockdep off");
 	off = perf_open_self(&self->attr, -1);
 	self->attr.disabled = 0;
 	on = perf_open_self(&self->attr, -1);
@@ -186,7 +186,7 @@ TEST_F(tally, rmmod_by_force_revokes)
 	if (syscall(SYS_delete_module, "tally", O_NONBLOCK | O_TRUNC)) {
 		close(on);
 		close(off);
-		SKIP(return, "this kernel unloads nothing by force");
+		SKIP(return, "this kernel does not support forced unloading");
 	}
 	EXPECT_NE(0, access(TALLY, F_OK));
 	EXPECT_EQ(-1, ioctl(on, PERF_EVENT_IOC_DISABLE, 0));

@@ -590,7 +590,7 @@ TEST_F(topdown, explained)
 	char file[32];
 
 	if (!on_rpmu())
-		SKIP(return, "only rpmu explains itself");
+		SKIP(return, "only rpmu reports the reasons");
 	EXPECT_EQ(-1, perf_open_self(&attr, -1));
 	EXPECT_EQ(EINVAL, errno);
 	EXPECT_TRUE(is_told("refusals", "metrics need slots as the leader of their group"));

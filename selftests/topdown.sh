@@ -64,7 +64,7 @@ shares() {
 	retiring=$(awk -F, '/^[0-9]/ { n++; if (n == 1) slots = $1; if (n == 2) print int(1000 * $1 / slots) }' /tmp/shown)
 	all=$(awk -F, '/^[0-9]/ { n++; if (n == 1) slots = $1; else sum += $1 } END { print int(1000 * sum / slots) }' /tmp/shown)
 	if [ "$all" -lt 980 ] || [ "$all" -gt 1000 ]; then
-		because "$all of 1000 slots have a share"
+		because "$all of 1000 slots are in a share"
 		return 1
 	fi
 	grep -qw hypervisor /proc/cpuinfo || return 0

@@ -225,7 +225,7 @@ bts_beside() {
 	bts_before=$(calls $BTS)
 	passes exact_count && samples && in_order || return
 	[ "$(calls $BTS)" -gt "$bts_before" ] && return
-	because "BTS was not asked in any interrupt"
+	because "BTS was not called in any interrupt"
 	return 1
 }
 

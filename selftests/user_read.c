@@ -196,7 +196,7 @@ TEST_F(user_read, mapped_after_read)
 	int fd = open_user(RAW_INSTRUCTIONS);
 
 	if (!on_rpmu())
-		SKIP(return, "the built-in driver forgets the sign of what it has read");
+		SKIP(return, "the built-in driver discards the sign of the value that it has read");
 	ASSERT_LE(0, fd);
 	loop(LOOPS);
 	told = read_value(fd);
@@ -536,7 +536,7 @@ FIXTURE_SETUP(page_index)
 	char mode[16];
 
 	if (!on_rpmu())
-		SKIP(return, "the built-in driver gives the index to every reader");
+		SKIP(return, "the built-in driver gives every reader an index");
 	ASSERT_TRUE(read_line(RDPMC, mode, sizeof(mode)));
 	ASSERT_STREQ("1", mode);
 	self->cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;

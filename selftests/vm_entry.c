@@ -701,7 +701,7 @@ TEST_F(snapshot, keeps_the_filter)
 	pid_t child, gone = 0;
 
 	if (sibling < 0)
-		SKIP(return, "one thread a core");
+		SKIP(return, "one thread per core");
 	ended = mmap(NULL, sizeof(*ended), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, ended);
@@ -879,7 +879,7 @@ TEST_F(vm_entry, registers_of_guests_events)
 	if (cpu_model() < MODEL_ICE_LAKE || !is_precise())
 		SKIP(return, "guests have no PEBS on this CPU");
 	if (!on_rpmu())
-		SKIP(return, "the built-in driver takes what follows the registers for an address");
+		SKIP(return, "the built-in driver takes data behind the registers for an address");
 	attr.precise_ip = 1;
 	attr.sample_period = GUEST_PERIOD;
 	attr.sample_type = PERF_SAMPLE_REGS_INTR;
@@ -1029,7 +1029,7 @@ TEST_F(guest_branches, give_way)
 	int fd;
 
 	if (!on_rpmu())
-		SKIP(return, "the built-in driver has both count, and the host's has no branches");
+		SKIP(return, "the built-in driver counts both, the host's without branches");
 	ASSERT_EQ(0, borrow(self->fd));
 	guest = of_guest(now, 1);
 	ASSERT_TRUE(access_records(self->fd, &guest, true));

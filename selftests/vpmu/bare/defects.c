@@ -313,7 +313,7 @@ static void any_thread(void)
 	for (i = 0; i < ARRAY_SIZE(counters); i++) {
 		both = count(counters[i]);
 		if (bare.threads == 1)
-			same(both, own, "counter %u, one thread a core", counters[i]);
+			same(both, own, "counter %u, one thread per core", counters[i]);
 		else
 			expect(both >= own + OTHER_INSTRUCTIONS - OTHER_LATE &&
 			       both <= own + instructions_of_other + OTHER_LATE,
