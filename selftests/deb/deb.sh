@@ -6,11 +6,11 @@
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/deb/deb.sh
 
-Builds rpmu-dkms, rpmu-demo and rpmu-plan and installs them with apt in a clean Debian, as the README says, beside Debian's
-stock kernel, the perf of backports and the headers of a kernel without Rust. apt has to find a way without perf, together
-with it and after it, with and without recommended packages. DKMS has to build rpmu.ko there, sign it and skip the other kernel.
-rpmu-demo has to run there in a guest with the emulated PMU's package. Another guest then loads rpmu with that Debian's
-modprobe, counts with its perf and runs rpmu-demo. Purging the packages has to leave nothing.
+Builds rpmu-dkms, rpmu-demo and rpmu-plan and installs them with apt in a clean Debian, as described in the README, beside
+Debian's stock kernel, the perf of backports and the headers of a kernel without Rust. apt must be able to install them without
+perf, together with perf and after perf, with and without recommended packages. DKMS must build rpmu.ko there, sign it and skip
+the other kernel. rpmu-demo must run there in a guest with the emulated PMU's package. Another guest then loads rpmu with that
+Debian's modprobe, counts with its perf and runs rpmu-demo. Purging the packages must leave nothing behind.
 
 FLAVOUR=cloud-amd64|amd64   which of Debian's kernels (default cloud-amd64)" "${1:-}"
 

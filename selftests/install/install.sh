@@ -6,9 +6,9 @@
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/install/install.sh
 
-Installs rpmu.ko into a temporary INSTALL_MOD_PATH, as make modules_install does for Debian's stock kernel. modprobe has to
-find it there by the files that depmod wrote, and modinfo has to find it built for that kernel. Does so with KDIR=, too, as
-on a machine with its own compilers and no tool root." "${1:-}"
+Installs rpmu.ko into a temporary INSTALL_MOD_PATH, like make modules_install for Debian's stock kernel. modprobe must find
+rpmu.ko there through the files that depmod wrote, and modinfo must show that it was built for that kernel. Repeats this with
+KDIR=, as on a machine with its own compilers and no tool root." "${1:-}"
 
 unset KDIR KERNEL LLVM CC RUSTC BINDGEN INSTALL_MOD_PATH INSTALL_MOD_DIR INSTALL_MOD_STRIP
 kernel=$("$top/scripts/kernel")

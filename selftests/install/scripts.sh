@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Tests what the scripts say when they are called wrongly, interrupted, or out of space. Prints TAP.
+# Tests the scripts' messages when they are called wrongly, interrupted, or out of space. Prints TAP.
 # shellcheck disable=SC2317 # functions are called by their names
 . "$(dirname "$0")/../../scripts/lib.sh"
 . "$(dirname "$0")/../../scripts/tap.sh"

@@ -5,9 +5,9 @@
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/shutdown/shutdown.sh [DRIVER/END …]
 
-Boots a guest for each. DRIVER is rpmu or built-in; on it the NMI watchdog, tasks and CPUs count and sample when the guest
-ends: END is reboot, panic or kexec. It must not hang, and the kernel may not complain. After kexec the next kernel's
-built-in driver must find a PMU in which nothing is switched on. Default: all three on rpmu, kexec on the built-in driver." "$@"
+Boots a guest for each argument. DRIVER is rpmu or built-in; END is reboot, panic or kexec. The NMI watchdog, tasks and CPUs
+count and sample on that driver when the guest ends. The guest must not hang, and the kernel must log no trouble. After kexec,
+the next kernel's built-in driver must find a PMU with all counters disabled. Default: all three on rpmu, kexec on built-in." "$@"
 
 kernel=$("$top/scripts/kernel")
 root=$("$top/scripts/toolroot")

@@ -5,9 +5,9 @@
 usage "usage: selftests/vpmu/bare.sh [MODEL[/THREADS[/DEFECTS]] …]
 
 Boots the stock kernel without its PMU driver on each model, with one and, on Intel's, with two threads per core, and
-loads a module (selftests/vpmu/bare) that checks the registers, what counts where and how much, and overflows. Then
-checks the report that the PMU writes when QEMU exits. Where the hardware has a defect, boots with and without it. Boots
-each of Intel's models once more with PEBS." "$@"
+loads a module (selftests/vpmu/bare) that checks registers, counters, counts and overflows. Then checks the report that
+the PMU writes when QEMU exits. If the hardware has a defect, boots with and without it. Boots each of Intel's models once
+more with PEBS." "$@"
 
 # MODEL/THREADS/DEFECTS, the last as in scripts/guest --defects, or pebs for a PMU with PEBS
 boots=()

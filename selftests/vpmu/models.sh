@@ -8,8 +8,8 @@ usage "usage: selftests/vpmu/models.sh [MODEL …]
 
 Boots the stock kernel on each model, with one and, on Intel's, with two threads per core. The built-in driver must bind
 with that microarchitecture's events, find its counters, print no warning and count a known program to the instruction.
-Where the PMU has topdown metrics, the driver must offer them and count the shares that the emulated PMU declares. Where
-it records branches, perf record -b must find nothing but the program's only loop.
+If the PMU has topdown metrics, the driver must offer them and count the shares that the emulated PMU declares. If it
+records branches, perf record -b must find only the program's loop.
 Boots Intel's models once more with PEBS: precise samples of a loop must lie on its two instructions, as often as counted.
 Boots Skylake once more with transactions that corrupt counter 3, which the driver must protect." "$@"
 

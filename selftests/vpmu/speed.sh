@@ -6,7 +6,7 @@
 usage "usage: selftests/vpmu/speed.sh [OPTION …]
 
 Boots the stock kernel and copies 1 GB with dd, with pmu=off and with pmu=on at the same time, so that other load affects
-both alike, and compares the user and system time of the two QEMU processes. The PMU is idle: no counter is enabled, the
+both equally. Compares the user and system time of the two QEMU processes. The PMU is idle: no counter is enabled, the
 NMI watchdog is off.
 
   --runs N         number of pairs (default 5)
@@ -14,7 +14,7 @@ NMI watchdog is off.
   --smp C,T        cores, threads per core (default 1,1)
   --icount         run under icount
   --busy           enable the NMI watchdog, which samples cycles on every CPU
-  --limit PERCENT  fail if the PMU costs more, by the median of the pairs (default 5)" "$@"
+  --limit PERCENT  fail if the median cost of the pairs is higher (default 5)" "$@"
 
 runs=5 cpu=Haswell smp=1,1 limit=5 watchdog=0 options=()
 while (($#)); do
