@@ -63,9 +63,10 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
         return amd::handle(pmu, registers, cpu, nmi);
     }
     let tracing = &driver.common.tracing;
-    let Some(cx) = pmu.on_cpu(irqs).filter(|_| !shared.is_unknown()) else {
+    if shared.is_unknown() {
         return tracing.handle_alone(hardware, nmi);
-    };
+    }
+    let cx = pmu.on_cpu(irqs);
 
     let watch = (!nmi.is_timed()).then(Stopwatch::start);
     let bts = tracing.pause_bts(nmi);

@@ -111,6 +111,11 @@ impl<T: Send + Sync> PerCpu<T> {
         Some(unsafe { &*per_cpu_ptr(self.ptr, cpu) })
     }
 
+    /// Returns the values of all possible CPUs.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        possible_cpus().filter_map(|cpu| self.get(cpu))
+    }
+
     /// Returns the value of this CPU.
     #[inline]
     pub fn this_cpu(&self, _irqs: &LocalInterruptDisabled) -> &T {

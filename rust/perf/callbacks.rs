@@ -120,13 +120,13 @@ impl<T: Operations> Callbacks<T> {
     unsafe fn with_pmu<R>(
         pmu: *mut bindings::pmu,
         f: impl FnOnce(&Pmu<T>, OnCpu<'_, T>) -> R,
-    ) -> Option<R> {
+    ) -> R {
         // SAFETY: By this function's requirements.
         let pmu = unsafe { Pmu::from_raw(pmu) };
         // SAFETY: By this function's requirements interrupts are off during the call. `f` cannot
         // keep the proof: it accepts an `OnCpu` of any lifetime.
         let irqs = unsafe { bindings::inline::assume_irqs_disabled() };
-        Some(f(pmu, pmu.on_cpu(irqs)?))
+        f(pmu, pmu.on_cpu(irqs))
     }
 
     /// Calls `f` with the PMU, its state on this CPU, and an event on this CPU.
@@ -138,7 +138,7 @@ impl<T: Operations> Callbacks<T> {
     unsafe fn with_event<R>(
         event: *mut bindings::perf_event,
         f: impl FnOnce(&Pmu<T>, OnCpu<'_, T>, &Event<T>) -> R,
-    ) -> Option<R> {
+    ) -> R {
         // SAFETY: `event` is valid by this function's requirements.
         let pmu = unsafe { (*event).pmu };
         // SAFETY: By this function's requirements interrupts are off, and `event` belongs to a
@@ -379,7 +379,7 @@ impl<T: Operations> Callbacks<T> {
             Ok(0)
         };
         // SAFETY: The event is open, and the perf core has turned interrupts off.
-        from_result(|| unsafe { Self::with_event(event, add) }.unwrap_or(Err(EINVAL)))
+        from_result(|| unsafe { Self::with_event(event, add) })
     }
 
     /// Calls `f` if the event's user may read its counter.
@@ -620,7 +620,7 @@ impl<T: Operations> Callbacks<T> {
             Ok(0)
         };
         // SAFETY: The PMU is alive, and the perf core has turned interrupts off.
-        from_result(|| unsafe { Self::with_pmu(pmu, commit_txn) }.unwrap_or(Err(EINVAL)))
+        from_result(|| unsafe { Self::with_pmu(pmu, commit_txn) })
     }
 
     /// # Safety
@@ -652,8 +652,6 @@ impl<T: Operations> Pmu<T> {
         if in_nmi() {
             return;
         }
-        if let Some(cx) = self.on_cpu(irqs) {
-            Callbacks::<T>::while_disabled(self, cx, f);
-        }
+        Callbacks::<T>::while_disabled(self, self.on_cpu(irqs), f);
     }
 }

@@ -15,7 +15,8 @@ use crate::{
     bindings,
     kern::{
         init::copied,
-        nmi::in_nmi, //
+        nmi::in_nmi,
+        percpu::PerCpu, //
     },
 };
 use core::{
@@ -350,18 +351,15 @@ pub(super) struct CpuState<T: Operations> {
 impl<T: Operations> CpuState<T> {
     /// Makes the states of all CPUs. Fails with `ENOMEM`. Process context.
     #[inline(never)]
-    fn new_all() -> Result<KVec<KBox<Self>>> {
-        let mut cpus = KVec::new();
-        for _ in 0..kernel::cpu::nr_cpu_ids() {
-            let cpu = init!(Self {
+    fn new_all() -> Result<PerCpu<Self>> {
+        PerCpu::new(|_| {
+            try_init!(Self {
                 events: Table::new(),
                 disabled: AtomicU32::new(0),
                 txn: AtomicU32::new(0),
                 data: T::CpuData::default(),
-            });
-            cpus.push(KBox::init(cpu, GFP_KERNEL)?, GFP_KERNEL)?;
-        }
-        Ok(cpus)
+            }? Error)
+        })
     }
 }
 
@@ -373,7 +371,7 @@ pub struct Pmu<T: Operations> {
     #[pin]
     raw: Opaque<bindings::pmu>,
     ops: T,
-    cpus: KVec<KBox<CpuState<T>>>,
+    cpus: PerCpu<CpuState<T>>,
     /// `raw` points into it.
     pub(super) groups: Groups,
     /// `raw` points to it.
@@ -471,26 +469,23 @@ impl<T: Operations> Pmu<T> {
         serves_all || self.ops.serves(cpu)
     }
 
-    /// Returns the PMU on the current CPU. [`None`] if there is no state for the CPU, which cannot
-    /// be.
-    pub fn on_cpu<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> Option<OnCpu<'a, T>> {
-        let cpu = self.cpus.get(bindings::inline::cpu_number() as usize)?;
-        Some(OnCpu {
+    /// Returns the PMU on the current CPU.
+    pub fn on_cpu<'a>(&'a self, irqs: &'a LocalInterruptDisabled) -> OnCpu<'a, T> {
+        OnCpu {
             irqs,
             pmu: self,
-            cpu,
-        })
+            cpu: self.cpus.this_cpu(irqs),
+        }
     }
 
     /// Returns the states of all CPUs.
-    pub(super) fn cpu_states(&self) -> &[KBox<CpuState<T>>] {
-        &self.cpus
+    pub(super) fn cpu_states(&self) -> impl Iterator<Item = &CpuState<T>> {
+        self.cpus.iter()
     }
 
     /// Returns the driver's data of `cpu`. [`None`] if there is no such CPU.
     pub fn data_of(&self, cpu: CpuId) -> Option<&T::CpuData> {
-        let cpu = self.cpus.get(cpu.as_u32() as usize)?;
-        Some(&cpu.data)
+        Some(&self.cpus.get(cpu)?.data)
     }
 
     /// Returns the driver's data of each CPU.

@@ -210,9 +210,7 @@ impl<T: InternalOperations> Pmu<T> {
         resched: impl Fn(),
     ) -> bool {
         let mut any = false;
-        let Some(cx) = self.on_cpu(irqs) else {
-            return any;
-        };
+        let cx = self.on_cpu(irqs);
         for slot in &cx.waiting().0 {
             let event = slot.load(ordering::Acquire);
             if event.is_null() {

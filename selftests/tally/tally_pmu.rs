@@ -123,8 +123,7 @@ impl Setting<Tally> for Mark {
 
     fn set(pmu: &Pmu<Tally>, marks: u64) -> Result {
         let irqs = local_interrupt_disable();
-        let cx = pmu.on_cpu(&irqs).ok_or(ENODEV)?;
-        cx.data().fetch_add(marks, Relaxed);
+        pmu.on_cpu(&irqs).data().fetch_add(marks, Relaxed);
         Ok(())
     }
 }

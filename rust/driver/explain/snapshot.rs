@@ -162,7 +162,7 @@ impl Snapshot {
 
     /// Fills in the snapshot, on the CPU.
     fn look(&mut self, pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
-        let Some(cx) = pmu.on_cpu(irqs) else { return };
+        let cx = pmu.on_cpu(irqs);
         let Some(own) = pmu.ops().cpus.this_cpu(irqs).own.borrow(irqs) else {
             return;
         };

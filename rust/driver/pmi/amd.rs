@@ -30,9 +30,10 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
     let irqs = nmi.irqs();
     let driver = pmu.ops();
     let (hardware, shared) = (&driver.hardware, &cpu.shared);
-    let Some(cx) = pmu.on_cpu(irqs).filter(|_| !shared.is_unknown()) else {
+    if shared.is_unknown() {
         return amd.claim(0, irqs);
-    };
+    }
+    let cx = pmu.on_cpu(irqs);
 
     let watch = (!nmi.is_timed()).then(Stopwatch::start);
     // The interrupted code may be about to disable the PMU, and not have done so yet.
