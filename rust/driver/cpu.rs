@@ -27,6 +27,7 @@ use crate::{
         percpu::CpuCell, //
     },
     logic::{
+        model::Scope,
         regs::{
             counter::CounterMask,
             dirty::Dirty,
@@ -128,12 +129,16 @@ impl Cpu {
 impl Own {
     fn new(hardware: &Hardware) -> impl Init<Self, Error> + use<'_> {
         let (capabilities, policy) = (&hardware.pmu.capabilities, hardware.policy);
+        let shares_extra = hardware.pmu.model.offcore_scope == Scope::Core;
         let schedule = copied(const { &CpuSchedule::NOTHING }).chain(move |schedule| {
             schedule.set_up(capabilities, policy);
             Ok(())
         });
         let shadow = copied(const { &Shadow::NOTHING }).chain(move |shadow| {
             shadow.set_up(capabilities.counters);
+            if shares_extra {
+                shadow.share_extra_registers();
+            }
             Ok(())
         });
         try_init!(Self {

@@ -262,9 +262,8 @@ impl Driver {
     /// Brings the shadow up to date with counters that an NMI stopped. The PMU is disabled.
     #[inline]
     pub(super) fn update_shadow(shared: &Shared, shadow: &mut Shadow) {
-        let halted = shared.halted();
-        if !halted.is_empty() {
-            Self::shadow_halted(halted, shared, shadow);
+        if shared.has_halted() {
+            Self::shadow_halted(shared.halted(), shared, shadow);
         }
     }
 

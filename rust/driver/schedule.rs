@@ -32,8 +32,7 @@ use crate::{
     logic::{
         model::{
             constraint::Constraint,
-            demand::Demand,
-            Scope, //
+            demand::Demand, //
         },
         refusal::Refusal,
         regs::counter::CounterMask,
@@ -231,10 +230,6 @@ impl Operations for Driver {
             }
             Self::update_shadow(&cpu.shared, &mut own.shadow);
         }
-        // The sibling may write those that no event here uses.
-        if self.hardware.pmu.model.offcore_scope == Scope::Core {
-            own.shadow.forget_extra_registers();
-        }
     }
 
     #[inline(always)]
@@ -245,18 +240,23 @@ impl Operations for Driver {
         let own = &mut *own;
         let shared = &cpu.shared;
         let site = self.site(cpu, cx.irqs());
-        // A switch between clones of a context changes nothing, nor do starts and stops.
+        // Starts and stops change no plan, and a switch between clones of a context nothing at all.
         let changed = core::mem::take(&mut own.changed);
         if changed {
             self.program(cx, cpu, own);
         }
-        let (units, schedule) = (&mut own.units, &own.schedule);
-        self.units
-            .prepare(units, &cpu.units, cx, site, schedule, changed);
+        let touched = changed || own.shadow.is_touched();
+        if touched {
+            let (units, schedule) = (&mut own.units, &own.schedule);
+            self.units
+                .prepare(units, &cpu.units, cx, site, schedule, changed);
+        }
         let running = own
             .shadow
             .resume(|write| self.hardware.write(write, cx.irqs()));
-        shared.set_in_guest(own.shadow.in_guest());
+        if touched {
+            shared.set_in_guest(own.shadow.in_guest());
+        }
         if let Some(counters) = running {
             // From here on a PMI switches the counters on too, so not before all else is written.
             shared.set_enabled(counters);

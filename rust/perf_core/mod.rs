@@ -70,7 +70,11 @@ use crate::{
 use core::{
     marker::PhantomData,
     ptr,
-    sync::atomic::AtomicPtr, //
+    sync::atomic::{
+        AtomicBool,
+        AtomicPtr,
+        Ordering, //
+    },
 };
 use disable_watch::UserProbes;
 use event::internals_of;
@@ -164,6 +168,9 @@ pub struct CpuState<T> {
     waiting: pinned::WaitingPinned,
     /// The request to end the turn, or to begin it again.
     turn: turn::Turn,
+    /// Set if something is to be done once the PMU is enabled: there are offers, or the end of a
+    /// turn is measured.
+    due: AtomicBool,
     _driver: PhantomData<fn(T)>,
 }
 
@@ -174,20 +181,39 @@ impl<T: InternalOperations> Default for CpuState<T> {
             resched: resched::Request::new(),
             waiting: pinned::WaitingPinned::new(),
             turn: turn::Turn::new::<T>(),
+            due: AtomicBool::new(false),
             _driver: PhantomData,
         }
     }
 }
 
 impl<T: InternalOperations> CpuState<T> {
+    /// Returns the offers, for the caller to add some until the PMU is enabled.
+    fn offers_to_change(&self) -> &offers::Offers {
+        self.due.store(true, Ordering::Relaxed);
+        &self.offers
+    }
+
     /// Withdraws the requests to the perf core. If this changes the order of groups, makes the perf
-    /// core offer all groups again.
+    /// core offer all groups again. Measures the end of a turn, if this is one.
     ///
     /// # Safety
     ///
     /// To be called on the CPU when the perf core has enabled the PMU, before that callback ends.
     #[inline]
     unsafe fn after_enable(&self) {
+        if self.due.load(Ordering::Relaxed) {
+            // SAFETY: By this function's requirements.
+            unsafe { self.do_what_is_due() };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`after_enable`](Self::after_enable).
+    #[inline(never)]
+    unsafe fn do_what_is_due(&self) {
+        self.due.store(false, Ordering::Relaxed);
         // SAFETY: By this function's requirements.
         let again = unsafe { self.offers.take_back::<T>() };
         // SAFETY: By this function's requirements this is the CPU on which the perf core has

@@ -93,7 +93,10 @@ impl Offers {
 
     /// Keeps the offered groups at their places in the order.
     pub(super) fn keep_places(&self) {
-        for [_, refused] in &self.groups {
+        for [group, refused] in &self.groups {
+            if group.load(Relaxed).is_null() {
+                break;
+            }
             // INVARIANT: The pointer is null.
             refused.store(ptr::null_mut(), Relaxed);
         }
@@ -106,24 +109,9 @@ impl Offers {
     /// # Safety
     ///
     /// To be called on the CPU when the PMU has been enabled, before that callback ends.
-    #[inline]
     pub(in crate::perf_core) unsafe fn take_back<T: InternalOperations>(
         &self,
     ) -> Option<*mut bindings::pmu> {
-        let [kept, _] = &self.kept;
-        let [[group, _], ..] = &self.groups;
-        if kept.load(Relaxed).is_null() && group.load(Relaxed).is_null() {
-            return None;
-        }
-        // SAFETY: By this function's requirements.
-        unsafe { self.take_all_back::<T>() }
-    }
-
-    /// # Safety
-    ///
-    /// As for [`take_back`](Self::take_back).
-    #[inline(never)]
-    unsafe fn take_all_back<T: InternalOperations>(&self) -> Option<*mut bindings::pmu> {
         let mut again = None;
         for slot in &self.kept {
             let context = slot.load(Relaxed);

@@ -111,7 +111,7 @@ impl<'a, T: InternalOperations> Scheduling<'a, T> {
         if group.has_software_leader() {
             return;
         }
-        let offers = &self.data().offers;
+        let offers = self.data().offers_to_change();
         // SAFETY: Both are leaders of groups in one context, which is locked, and the leader of
         // `group` is not a software event. The perf core enables the PMU before it unlocks the
         // context: in `perf_event_context_sched_in()`, `ctx_resched()`, `perf_cgroup_switch()` and
@@ -126,7 +126,7 @@ impl<'a, T: InternalOperations> Scheduling<'a, T> {
     ///
     /// [`may_offer`](Self::may_offer) must have returned true.
     pub fn bring_forward(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
-        let offers = &self.data().offers;
+        let offers = self.data().offers_to_change();
         // SAFETY: As for `offer()`. The group may have a software leader, since it may not pass and
         // so gets no flag.
         unsafe { offers.push(group.0, self.group(event).0, false) };
@@ -256,7 +256,7 @@ impl<'a, T: InternalOperations> IntervalEnd<'a, T> {
 
     /// Keeps the perf core from changing the order of the context's groups this time.
     pub fn keep_order(&self, context: &Context<'_, T>) {
-        let offers = &self.data().offers;
+        let offers = self.data().offers_to_change();
         // SAFETY: The context is locked, and the perf core enables the PMU again before it unlocks
         // the context. Code that sets or clears the field holds the lock.
         unsafe { offers.keep_order((*context.0).ctx) };

@@ -147,7 +147,6 @@ impl Turn {
     /// # Safety
     ///
     /// To be called on the CPU when the PMU has been enabled, before that callback ends.
-    #[inline]
     pub(in crate::perf_core) unsafe fn after_enable<T: InternalOperations>(&self) {
         let began = self.began.load(Relaxed);
         if began == 0 {
@@ -207,6 +206,7 @@ unsafe extern "C" fn turn_callback<T: InternalOperations>(work: *mut bindings::i
     }
     if ends {
         turn.began.store(clock().max(1), Relaxed);
+        pmu.on_cpu(irqs).data().due.store(true, Relaxed);
         // SAFETY: The PMU is registered: it is open, and `close_internals()` waits for this
         // function before it is unregistered.
         unsafe { rotation::expire(pmu.as_raw(), irqs) };

@@ -115,6 +115,12 @@ impl Shared {
         self.running.halted()
     }
 
+    /// Returns whether there are any [halted](Self::halted) ones.
+    #[inline]
+    pub(in crate::driver) fn has_halted(&self) -> bool {
+        self.running.has_halted()
+    }
+
     /// Halts `counters`, or records that they are halted no longer.
     pub(in crate::driver) fn set_halted(&self, counters: CounterMask, halt: bool) {
         if self.running.set_halted(counters, halt) {

@@ -85,6 +85,12 @@ impl<W: Word> Running<W> {
         CounterMask::from_bits(self.halted.load())
     }
 
+    /// Returns whether there are any [halted](Self::halted) counters.
+    #[inline]
+    pub fn has_halted(&self) -> bool {
+        self.halted.load() != 0
+    }
+
     /// Halts `counters`, or records that they are no longer halted. Returns whether this has
     /// changed anything.
     ///

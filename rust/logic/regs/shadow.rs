@@ -158,6 +158,10 @@ pub struct Shadow {
     /// Set if the event selects of inactive counters have to be cleared when counting resumes: the
     /// hardware was [cleared](Shadow::clear), or a pair has left.
     cleared: bool,
+    /// Set if the other thread of the core can write the extra registers that no event here needs.
+    shares_extra: bool,
+    /// Set if events were started or stopped since counting was last resumed.
+    touched: bool,
 }
 
 impl Shadow {
@@ -176,6 +180,8 @@ impl Shadow {
         in_guest: CounterMask::EMPTY,
         seconds: CounterMask::EMPTY,
         cleared: false,
+        shares_extra: false,
+        touched: false,
     };
 
     /// Creates a shadow of these counters, whose registers' values are unknown.
@@ -193,6 +199,12 @@ impl Shadow {
         self.control = Global::new(counters);
     }
 
+    /// Makes the extra registers the core's: while counting is not suspended, the other thread can
+    /// write those that no event here needs.
+    pub const fn share_extra_registers(&mut self) {
+        self.shares_extra = true;
+    }
+
     /// Stops all counters and clears all registers, whatever their values. Only the extra registers
     /// are left: they are written before their next use.
     ///
@@ -203,6 +215,7 @@ impl Shadow {
         self.in_guest = CounterMask::EMPTY;
         self.seconds = CounterMask::EMPTY;
         self.forget_extra_registers();
+        self.touched = true;
         self.control.reset(&mut write);
         for counter in self.present {
             self.counters[counter] = CounterState {
@@ -234,15 +247,28 @@ impl Shadow {
         self.control.stop()
     }
 
+    /// Returns whether events were started or stopped since counting was last resumed. If not,
+    /// [`resume`](Self::resume) lets the same counters run again.
+    #[inline]
+    pub fn is_touched(&self) -> bool {
+        self.touched
+    }
+
     /// Resumes counting (`perf_pmu_enable`), after all due writes. Returns the only counters that
     /// the caller has to let run next; `None` if exactly these are running already.
     #[inline]
     #[must_use]
     pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) -> Option<CounterMask> {
-        if self.cleared {
-            self.clear_rest(&mut write);
+        if self.touched {
+            self.touched = false;
+            if self.cleared {
+                self.clear_rest(&mut write);
+            }
+            self.control.set_fixed_control(&mut write);
+            if self.shares_extra {
+                self.forget_extra_registers();
+            }
         }
-        self.control.set_fixed_control(&mut write);
         self.control.run(self.enabled)
     }
 
@@ -256,11 +282,7 @@ impl Shadow {
         }
     }
 
-    /// Forgets the values of the extra registers. If the threads of a core share them, the other
-    /// thread may write registers that no event here needs.
-    ///
-    /// To be called before events start, whenever the other thread may have done so.
-    pub fn forget_extra_registers(&mut self) {
+    fn forget_extra_registers(&mut self) {
         self.extra = [None; ExtraRegister::ALL.len()];
     }
 
@@ -330,6 +352,7 @@ impl Shadow {
         }
         // From here on the value changes, by counting or by the PMI (rule 2).
         self.counters[counter].value = None;
+        self.touched = true;
         self.active.insert(counter);
         if counts_in.host {
             self.enabled.insert(counter);
@@ -343,6 +366,7 @@ impl Shadow {
     /// which must have been started. The caller writes the register.
     #[cold]
     pub fn start_metrics(&mut self) {
+        self.touched = true;
         let counts_in = self.planned[CounterId::SLOTS].counts_in;
         if counts_in.host {
             self.enabled.insert(CounterId::FIRST_METRIC);
@@ -355,6 +379,7 @@ impl Shadow {
     /// Stops PERF_METRICS, as [`stop`](Self::stop).
     #[cold]
     pub fn stop_metrics(&mut self) {
+        self.touched = true;
         self.enabled.remove(CounterId::FIRST_METRIC);
         self.in_guest.remove(CounterId::FIRST_METRIC);
     }
@@ -363,6 +388,7 @@ impl Shadow {
     /// metric counts with [the slots](Self::start_metrics), and the branch records do not count.
     #[cold]
     pub fn set_virtual_active(&mut self, counter: CounterId, active: bool) {
+        self.touched = true;
         if active {
             self.active.insert(counter);
         } else {
@@ -412,6 +438,7 @@ impl Shadow {
     /// The PMU must be suspended.
     #[inline]
     pub fn stop(&mut self, counter: CounterId, value: Option<u64>) {
+        self.touched = true;
         self.active.remove(counter);
         self.enabled.remove(counter);
         self.in_guest.remove(counter);

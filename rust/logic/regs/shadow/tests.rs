@@ -323,15 +323,17 @@ fn extra_registers_are_written_before_the_event_and_when_they_change() {
     recorder.resume();
 
     // Out and in again: the register is not written unless another thread may have written it.
-    for forgotten in [false, true] {
+    for shared in [false, true] {
+        if shared {
+            recorder.shadow.share_extra_registers();
+        }
         recorder.suspend();
         recorder.shadow.stop(gp(0), Some(0));
-        if forgotten {
-            recorder.shadow.forget_extra_registers();
-        }
+        recorder.resume();
+        recorder.suspend();
         recorder.take();
         recorder.start_offcore(gp(0), OffcoreResponse0, 0x10);
-        let expected: &[_] = if forgotten { &[first] } else { &[] };
+        let expected: &[_] = if shared { &[first] } else { &[] };
         assert_eq!(recorder.take(), expected);
     }
     recorder.reset();
