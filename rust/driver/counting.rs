@@ -6,10 +6,7 @@
 //! that does.
 
 use super::{
-    counter_use::{
-        CounterUse,
-        Uses, //
-    },
+    counter_use::CounterUse,
     event,
     hw::Hardware,
     Driver, //
@@ -25,6 +22,7 @@ use crate::{
                 Metrics, //
             },
             period::{
+                CounterWidth,
                 PeriodLimits,
                 Start, //
             },
@@ -42,34 +40,31 @@ use kernel::interrupt::LocalInterruptDisabled;
 /// A period that is not shorter than those that counters of any model can be started with.
 const SHORT_PERIOD: i64 = 128;
 
-impl Uses {
-    /// Brings the event's count up to date, and returns the counter's value; [`None`] if the event
-    /// is on no counter.
+impl CounterUse {
+    /// Brings the count of `event`, which is on this `counter`, up to date, and returns the
+    /// counter's value.
     ///
     /// On the event's CPU, in any context.
     #[inline]
     pub(super) fn update(
         &self,
-        event: &Event<Driver>,
+        (counter, event): (CounterId, &Event<Driver>),
         hardware: &Hardware,
         irqs: &LocalInterruptDisabled,
-    ) -> Option<u64> {
-        let counter = event::counter(event)?;
-        let this = self.on(counter);
-
-        let (previous, now) = this.read(counter, hardware, irqs);
-        let delta = hardware.limits.width.delta(previous, now);
+    ) -> u64 {
+        let width = hardware.limits.width;
+        let read = || hardware.read_counter(counter, irqs);
+        let (previous, now) = self.last.advance(width, read);
+        let delta = width.delta(previous, now);
         event.add_count(delta);
-        this.publish(event, hardware);
+        self.publish(event, width);
         // CAST: positive, as counters have no more than 48 bits.
         event
             .period_left()
             .fetch_add((delta as i64).wrapping_neg(), Relaxed);
-        Some(now)
+        now
     }
-}
 
-impl CounterUse {
     /// Prepares `event` to count on where it stopped, or to begin a new period if the old one is
     /// over. Returns the value for the counter, and whether a period was over.
     ///
@@ -131,8 +126,9 @@ impl CounterUse {
     /// Remembers that `value` has been written to the counter of `event`.
     #[inline]
     pub(super) fn remember_written(&self, event: &Event<Driver>, value: u64, hardware: &Hardware) {
-        self.last.written(hardware.limits.width, value);
-        self.publish(event, hardware);
+        let width = hardware.limits.width;
+        self.last.written(width, value);
+        self.publish(event, width);
     }
 
     /// Lets `event` count on on this `counter`, or begin a new period. Returns whether a period was
@@ -163,21 +159,6 @@ impl CounterUse {
         expired
     }
 
-    /// Reads the `counter`. Returns the value that it had when it was last read or written, and its
-    /// value now, which is remembered.
-    ///
-    /// On the counter's CPU, in any context.
-    #[inline(always)]
-    fn read(
-        &self,
-        counter: CounterId,
-        hardware: &Hardware,
-        irqs: &LocalInterruptDisabled,
-    ) -> (u64, u64) {
-        let read = || hardware.read_counter(counter, irqs);
-        self.last.advance(hardware.limits.width, read)
-    }
-
     /// Brings the count of an event that counts with PERF_METRICS up to date with both registers,
     /// which held `metrics` after its value was `previous`.
     ///
@@ -205,7 +186,7 @@ impl CounterUse {
             metrics = hardware.read_metrics(irqs);
         };
         event.add_count(delta);
-        self.publish(event, hardware);
+        self.publish(event, width);
     }
 
     /// Brings the count of an event up to date whose overflows the processor records. It has
@@ -233,13 +214,14 @@ impl CounterUse {
             event.add_count(started_anew);
             return None;
         };
-        let (previous, now) = self.read(counter, hardware, irqs);
         let width = hardware.limits.width;
+        let read = || hardware.read_counter(counter, irqs);
+        let (previous, now) = self.last.advance(width, read);
         let signed = width.sign_extend(now);
         let delta = signed.wrapping_sub(width.sign_extend(previous));
         // CAST: two's complement.
         event.add_count(started_anew.wrapping_add(delta as u64));
-        self.publish(event, hardware);
+        self.publish(event, width);
         if started_anew != 0 {
             event.update_userpage();
         }
@@ -256,9 +238,9 @@ impl CounterUse {
     ///
     /// On the event's CPU, in any context.
     #[inline]
-    fn publish(&self, event: &Event<Driver>, hardware: &Hardware) {
+    fn publish(&self, event: &Event<Driver>, width: CounterWidth) {
         self.last
-            .publish(|value| event.set_previous(hardware.limits.width.sign_extend(value)));
+            .publish(|value| event.set_previous(width.sign_extend(value)));
     }
 }
 

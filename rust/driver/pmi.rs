@@ -203,7 +203,7 @@ fn serve(
         return;
     }
     let period = event.last_period().load(Relaxed);
-    shared.uses.update(event, hardware, irqs);
+    counts.update((counter, event), hardware, irqs);
     if counts.restart(event, counter, hardware, irqs) {
         if event.data().switches {
             driver.end_turn(cx);

@@ -238,12 +238,13 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         shared.deactivate(counter);
-        if shared.uses.on(counter).is_special() {
+        let counts = shared.uses.on(counter);
+        if counts.is_special() {
             self.stop_special(cx, (counter, event), shadow);
             return;
         }
-        let value = shared.uses.update(event, &self.hardware, cx.irqs());
-        shadow.stop(counter, value);
+        let value = counts.update((counter, event), &self.hardware, cx.irqs());
+        shadow.stop(counter, Some(value));
         if let Some(amd) = self.hardware.amd() {
             Self::stop_on_amd(amd, counter, shadow);
         }

@@ -359,7 +359,8 @@ impl Operations for Driver {
         }
         shared.halt(counter);
         shared.run(&self.hardware, cx.irqs());
-        shared.uses.update(event, &self.hardware, cx.irqs());
+        let counts = shared.uses.on(counter);
+        counts.update((counter, event), &self.hardware, cx.irqs());
     }
 
     fn start_in_nmi(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) -> bool {
@@ -396,11 +397,11 @@ impl Operations for Driver {
         let Some(counter) = event::counter(event) else {
             return;
         };
-        let uses = &self.cpus.this_cpu(cx.irqs()).shared.uses;
-        if uses.on(counter).is_special() {
-            self.read_special(cx, (counter, event));
+        let counts = self.cpus.this_cpu(cx.irqs()).shared.uses.on(counter);
+        if counts.is_special() {
+            Self::read_special(cx.pmu(), cx.irqs(), (counter, event));
         } else {
-            uses.update(event, &self.hardware, cx.irqs());
+            counts.update((counter, event), &self.hardware, cx.irqs());
         }
     }
 

@@ -13,6 +13,7 @@ use super::{
             Pebs, //
         },
     },
+    CorePmu,
     Driver, //
 };
 use crate::{
@@ -29,6 +30,7 @@ use crate::{
         OnCpu, //
     },
 };
+use kernel::interrupt::LocalInterruptDisabled;
 
 impl Driver {
     /// Returns the slots and metrics of this CPU.
@@ -94,12 +96,11 @@ impl Driver {
         (counter, event): (CounterId, &Event<Self>),
         shadow: &mut Shadow,
     ) {
-        let uses = &self.cpus.this_cpu(cx.irqs()).shared.uses;
-        let counts = uses.on(counter);
+        let counts = self.cpus.this_cpu(cx.irqs()).shared.uses.on(counter);
         match counts.way() {
             Way::Plain | Way::Pair => {
-                let value = uses.update(event, &self.hardware, cx.irqs());
-                shadow.stop(counter, value);
+                let value = counts.update((counter, event), &self.hardware, cx.irqs());
+                shadow.stop(counter, Some(value));
                 if let Some(amd) = self.hardware.amd() {
                     Self::stop_on_amd(amd, counter, shadow);
                 }
@@ -166,14 +167,15 @@ impl Driver {
         (counter, event): (CounterId, &Event<Self>),
         shared: &Shared,
     ) {
-        let way = shared.uses.on(counter).way();
+        let counts = shared.uses.on(counter);
+        let way = counts.way();
         if way != Way::Metric {
             shared.halt(counter);
             shared.run(&self.hardware, cx.irqs());
         }
         match way {
             Way::Plain | Way::Pair => {
-                shared.uses.update(event, &self.hardware, cx.irqs());
+                counts.update((counter, event), &self.hardware, cx.irqs());
             }
             Way::Precise => self.read_precise(cx, (counter, event)),
             Way::Slots | Way::Metric => self.topdown(cx).update_alone(counter, event),
@@ -221,17 +223,19 @@ impl Driver {
     /// does so for its whole group. Any context.
     #[cold]
     #[inline(never)]
+    // Without the context, which reading most events does not need in memory.
     pub(super) fn read_special(
-        &self,
-        cx: &OnCpu<'_, Self>,
+        pmu: &CorePmu,
+        irqs: &LocalInterruptDisabled,
         (counter, event): (CounterId, &Event<Self>),
     ) {
-        let uses = &self.cpus.this_cpu(cx.irqs()).shared.uses;
-        match uses.on(counter).way() {
+        let (driver, cx) = (pmu.ops(), &pmu.on_cpu(irqs));
+        let counts = driver.cpus.this_cpu(irqs).shared.uses.on(counter);
+        match counts.way() {
             Way::Plain | Way::Pair => {
-                uses.update(event, &self.hardware, cx.irqs());
+                counts.update((counter, event), &driver.hardware, irqs);
             }
-            Way::Precise => self.read_precise(cx, (counter, event)),
+            Way::Precise => driver.read_precise(cx, (counter, event)),
             Way::GuestBranches => {}
             way @ (Way::Slots | Way::Metric) => {
                 let in_nmi = cx.in_nmi();
@@ -239,9 +243,9 @@ impl Driver {
                     // The leader is read first, together with all metrics.
                     return;
                 }
-                let enabled = self.stop_all(cx);
-                self.topdown(cx).read(!in_nmi);
-                self.run_again(cx, enabled);
+                let enabled = driver.stop_all(cx);
+                driver.topdown(cx).read(!in_nmi);
+                driver.run_again(cx, enabled);
             }
         }
     }

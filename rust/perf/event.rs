@@ -363,7 +363,10 @@ impl<T: Operations> Event<T> {
     /// Returns the index that [`set_counter`](Self::set_counter) has stored.
     #[inline]
     pub fn counter(&self) -> Option<usize> {
-        usize::try_from(self.idx().load(Relaxed)).ok()
+        // CAST: without a counter -1, which is above all indexes.
+        let index = self.idx().load(Relaxed) as u32;
+        // CAST: `usize` has more bits.
+        (index != u32::MAX).then_some(index as usize)
     }
 
     fn idx(&self) -> &AtomicI32 {
