@@ -10,7 +10,10 @@ use core::{
     mem::size_of,
     ptr::NonNull, //
 };
-use kernel::interrupt::LocalInterruptDisabled;
+use kernel::{
+    cpu::CpuId,
+    interrupt::LocalInterruptDisabled, //
+};
 
 /// `raw_smp_processor_id()`.
 #[inline(always)]
@@ -43,6 +46,17 @@ pub(crate) fn this_cpu_offset() -> usize {
         );
     }
     offset
+}
+
+/// `per_cpu_offset()`.
+#[inline(always)]
+pub(crate) fn per_cpu_offset(cpu: CpuId) -> usize {
+    // CAST: `usize` has more bits.
+    let cpu = cpu.as_u32() as usize;
+    let offsets = (&raw const super::__per_cpu_offset).cast::<usize>();
+    // SAFETY: `cpu` is below `nr_cpu_ids`, so it indexes the array, which does not change once
+    // there is more than one CPU.
+    unsafe { offsets.add(cpu).read() }
 }
 
 /// [`LocalInterruptDisabled::assume_disabled()`] without its call of a function that is empty in

@@ -28,7 +28,14 @@ pub fn possible_cpus() -> impl Iterator<Item = CpuId> {
 /// Returns whether `cpu` can ever come online.
 #[inline]
 pub fn possible(cpu: CpuId) -> bool {
-    possible_mask().test(cpu)
+    const BITS: usize = usize::BITS as usize;
+    // CAST: `usize` has more bits.
+    let cpu = cpu.as_u32() as usize;
+    let words = (&raw const bindings::__cpu_possible_mask).cast::<usize>();
+    // SAFETY: `cpu` is below `nr_cpu_ids`, so the mask has a bit for it. It is not written after
+    // boot.
+    let word = unsafe { words.add(cpu / BITS).read() };
+    word >> (cpu % BITS) & 1 != 0
 }
 
 /// Calls `f` on each online CPU, and waits until all calls have returned. No CPU comes online or

@@ -32,7 +32,6 @@ use core::{
 };
 use kernel::{
     cpu::CpuId,
-    ffi::c_void,
     interrupt::LocalInterruptDisabled,
     prelude::*, //
 };
@@ -168,10 +167,8 @@ impl<T> Drop for Partial<T> {
 /// `ptr` must be a per-CPU allocation, and `cpu` a possible CPU.
 #[inline]
 unsafe fn per_cpu_ptr<T>(ptr: NonNull<T>, cpu: CpuId) -> *mut T {
-    let ptr: *mut c_void = ptr.as_ptr().cast();
-    // SAFETY: `cpu` is below `nr_cpu_ids`, so it indexes the array of offsets. The rest is this
-    // function's requirement.
-    unsafe { bindings::rpmu_helper_per_cpu_ptr(ptr, cpu.into()) }.cast()
+    let offset = bindings::inline::per_cpu_offset(cpu);
+    ptr.as_ptr().wrapping_byte_add(offset)
 }
 
 /// Data that only one CPU uses, with interrupts off.
