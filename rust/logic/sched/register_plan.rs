@@ -26,23 +26,32 @@ use crate::logic::{
     regs::extra_register::ExtraRegister, //
 };
 
-/// The value of each extra register; [`None`] if the register is free.
+/// The value of each extra register that is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RegisterValues([Option<u64>; ExtraRegister::ALL.len()]);
+pub struct RegisterValues {
+    /// A bit for each register in use: most often there is none, which one comparison tells.
+    used: u8,
+    /// 0 for the free registers.
+    values: [u64; ExtraRegister::ALL.len()],
+}
 
 impl RegisterValues {
     /// All registers are free.
-    pub const NONE: Self = Self([None; ExtraRegister::ALL.len()]);
+    pub const NONE: Self = Self {
+        used: 0,
+        values: [0; ExtraRegister::ALL.len()],
+    };
 
     /// Returns whether all registers are free.
     #[inline]
-    pub fn is_none(&self) -> bool {
-        self.0.iter().all(Option::is_none)
+    pub const fn is_none(&self) -> bool {
+        self.used == 0
     }
 
-    /// Returns the value of `register`.
+    /// Returns the value of `register`; [`None`] if it is free.
     pub fn get(&self, register: ExtraRegister) -> Option<u64> {
-        self.0.get(register.index()).copied().flatten()
+        let value = self.values.get(register.index()).copied();
+        value.filter(|_| self.used & bit(register) != 0)
     }
 
     /// Returns a register with the value of `requirement`.
@@ -54,23 +63,26 @@ impl RegisterValues {
 
     /// Sets `register` to `value` if it is free or already has that value.
     pub fn place(&mut self, register: ExtraRegister, value: u64) -> Result<(), Conflict> {
-        match self.0.get_mut(register.index()) {
-            Some(slot) if slot.is_none_or(|held| held == value) => {
-                *slot = Some(value);
-                Ok(())
-            }
-            _ => Err(Conflict),
+        if self.get(register).is_some_and(|held| held != value) {
+            return Err(Conflict);
         }
+        if let Some(slot) = self.values.get_mut(register.index()) {
+            *slot = value;
+            self.used |= bit(register);
+        }
+        Ok(())
     }
 
     /// Returns the values of the registers that a core's threads share on some models.
     #[must_use]
     pub const fn shared(self) -> Self {
-        let mut shared = Self::NONE;
+        let mut shared = self;
         let mut i = 0;
         while i < ExtraRegister::ALL.len() {
-            if ExtraRegister::ALL[i].can_be_shared() {
-                shared.0[i] = self.0[i];
+            let register = ExtraRegister::ALL[i];
+            if !register.can_be_shared() {
+                shared.used &= !bit(register);
+                shared.values[i] = 0;
             }
             i += 1;
         }
@@ -80,23 +92,37 @@ impl RegisterValues {
     /// Gives the values of `other` to free registers.
     #[must_use]
     pub fn or(mut self, other: &Self) -> Self {
-        for (slot, other) in self.0.iter_mut().zip(other.0) {
-            *slot = slot.or(other);
+        for register in ExtraRegister::ALL {
+            if let (None, Some(value)) = (self.get(register), other.get(register)) {
+                // A free register takes any value.
+                let _ = self.place(register, value);
+            }
         }
         self
     }
 
     /// Returns whether a register has different values here and in `other`.
     pub fn is_in_the_way_of(&self, other: &Self) -> bool {
-        let mut both = self.0.iter().zip(&other.0);
-        both.any(|(one, other)| one.is_some() && other.is_some() && one != other)
+        let differs = |register| match (self.get(register), other.get(register)) {
+            (Some(one), Some(other)) => one != other,
+            _ => false,
+        };
+        self.used & other.used != 0 && ExtraRegister::ALL.into_iter().any(differs)
     }
 
     /// Returns whether a register that is in use here is free in `now`, or has another value there.
     pub fn gives_way_to(&self, now: &Self) -> bool {
-        let mut both = self.0.iter().zip(&now.0);
-        both.any(|(before, now)| before.is_some() && before != now)
+        let gives_way = |register| {
+            let before = self.get(register);
+            before.is_some() && before != now.get(register)
+        };
+        self.used != 0 && ExtraRegister::ALL.into_iter().any(gives_way)
     }
+}
+
+/// Returns the bit of a register. There are fewer than 8.
+const fn bit(register: ExtraRegister) -> u8 {
+    1 << register.index()
 }
 
 /// The error for events that need more values at the same time than there are registers.
