@@ -44,9 +44,8 @@ use kernel::cpu::CpuId;
 
 impl Driver {
     /// Programs the plan, except for GLOBAL_CTRL.
-    #[inline(never)]
+    #[inline]
     pub(super) fn program(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
-        let shared = &cpu.shared;
         let Own {
             schedule,
             shadow,
@@ -60,6 +59,30 @@ impl Driver {
             .user_read
             .mark_dirty(dirty, schedule.occupied(), shadow, cx.irqs());
 
+        // Often events have only left.
+        if schedule.has_unprogrammed() {
+            self.move_events(cx, cpu, own);
+        }
+        trace::rotate(|| {
+            cx.is_rotation().then(|| Rotation {
+                // CAST: no more than there are counters.
+                counting: own.schedule.len() as u32,
+                wait: match self.common.orders_groups {
+                    true => cx.waiting_groups(),
+                    false => 0,
+                },
+            })
+        });
+    }
+
+    /// Takes events off the counters that the plan has no more for them, and starts events on the
+    /// counters that they get.
+    #[inline(never)]
+    fn move_events(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
+        let shared = &cpu.shared;
+        let Own {
+            schedule, shadow, ..
+        } = own;
         // All events leave before one arrives, since they may swap counters.
         for (id, counter) in schedule.leaving() {
             if let Some(event) = cx.event(id) {
@@ -96,16 +119,6 @@ impl Driver {
             }
         }
         schedule.mark_programmed();
-        trace::rotate(|| {
-            cx.is_rotation().then(|| Rotation {
-                // CAST: no more than there are counters.
-                counting: schedule.len() as u32,
-                wait: match self.common.orders_groups {
-                    true => cx.waiting_groups(),
-                    false => 0,
-                },
-            })
-        });
     }
 
     /// Resets the PMU after overflows that could not be acknowledged. The PMU is disabled, and all

@@ -477,6 +477,12 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         self.drop_fresh();
     }
 
+    /// Returns whether events have to leave counters or to be programmed.
+    #[inline]
+    pub fn has_unprogrammed(&self) -> bool {
+        !self.unprogrammed.is_empty()
+    }
+
     /// Returns the events that have to leave their counter, with this counter.
     ///
     /// All of them have to be stopped before any event [arrives](Self::arriving).
