@@ -219,6 +219,17 @@ static void op_ioctl(int times)
 	}
 }
 
+/* The same while a pinned event is open, which counts nothing that is measured. */
+static void op_ioctl_pinned(int times)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+
+	attr.pinned = 1;
+	if (perf_open(&attr, 0, -1, -1, 0) < 0)
+		die("perf_event_open");
+	op_ioctl(times);
+}
+
 /* A sample is the time between two calls of getppid(). */
 #define SAMPLES		8
 
@@ -525,7 +536,8 @@ int main(int argc, char **argv)
 		{ "records", op_records },
 		{ "rotate-same", op_rotate_same },
 		{ "rotate-other", op_rotate_other },
-		{ "ioctl", op_ioctl },		{ "open", op_open },
+		{ "ioctl", op_ioctl },		{ "ioctl-pinned", op_ioctl_pinned },
+		{ "open", op_open },
 		{ "read", op_read },		{ "user-read", op_user_read },
 		{ "tick", op_tick },		{ "pipe", op_pipe },
 		{ "sample-off", op_sample_off }, { "sample-on", op_sample_on },
