@@ -220,9 +220,7 @@ impl Operations for Driver {
             self.reset(cpu, &mut own, cx.irqs());
         } else {
             if own.shadow.suspend() || self.hardware.others_run_counters() {
-                self.hardware.stop(cx.irqs());
-                self.hardware
-                    .await_overflows(|| cpu.shared.handled(), cx.irqs());
+                self.hardware.suspend(|| cpu.shared.handled(), cx.irqs());
             }
             self.units.stop(&mut own.units, self.site(cpu, cx.irqs()));
             if cpu.shared.was_stuck() {

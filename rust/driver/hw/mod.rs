@@ -264,18 +264,21 @@ impl Hardware {
         }
     }
 
-    /// Waits until the PMI has handled the overflows of the counters that it `handles`. All
-    /// counters must be stopped. Not in an NMI.
+    /// Stops all counters of this CPU, and waits until the PMI has handled the overflows of the
+    /// counters that it `handles`. Not in an NMI.
     #[inline]
-    pub(in crate::driver) fn await_overflows(
+    pub(in crate::driver) fn suspend(
         &self,
         handles: impl Fn() -> CounterMask,
         irqs: &LocalInterruptDisabled,
     ) {
         match &self.interface {
             // The NMI comes before the counters are stopped, or LVTPC holds it.
-            PmuRegisters::ArchPerfmon(_) => {}
-            PmuRegisters::Amd(it) => it.await_overflows(handles, irqs),
+            PmuRegisters::ArchPerfmon(it) => it.run(CounterMask::EMPTY, irqs),
+            PmuRegisters::Amd(it) => {
+                it.run(CounterMask::EMPTY, irqs);
+                it.await_overflows(handles, irqs);
+            }
         }
     }
 

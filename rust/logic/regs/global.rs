@@ -98,8 +98,8 @@ pub(super) struct Global {
     has_fixed: bool,
     /// The value of FIXED_CTR_CTRL, if it is known.
     fixed_control: Option<u64>,
-    /// The value of GLOBAL_CTRL, if it is known.
-    global_control: Option<u64>,
+    /// The counters that run: the value of GLOBAL_CTRL, from [`reset`](Self::reset) on.
+    running: CounterMask,
     /// The value that FIXED_CTR_CTRL is to have when counting resumes.
     wanted_fixed_control: u64,
 }
@@ -110,7 +110,7 @@ impl Global {
         Self {
             has_fixed: !present.fixed().is_empty(),
             fixed_control: None,
-            global_control: None,
+            running: CounterMask::EMPTY,
             wanted_fixed_control: 0,
         }
     }
@@ -119,24 +119,24 @@ impl Global {
     pub(super) fn reset(&mut self, write: &mut impl FnMut(RegisterWrite)) {
         *self = Self {
             fixed_control: None,
-            global_control: None,
+            running: CounterMask::EMPTY,
             wanted_fixed_control: 0,
             ..*self
         };
-        self.set_global_control(0, write);
+        write_global_control(self.running, write);
         self.set_fixed_control(write);
     }
 
     /// Records that all counters are stopped. Returns whether the caller has to stop them.
     #[inline]
     pub(super) fn stop(&mut self) -> bool {
-        self.global_control.replace(0) != Some(0)
+        !core::mem::replace(&mut self.running, CounterMask::EMPTY).is_empty()
     }
 
     /// Records that only `counters` run. Returns them if the caller has to let them run.
     #[inline]
     pub(super) fn run(&mut self, counters: CounterMask) -> Option<CounterMask> {
-        let changed = self.global_control.replace(counters.bits()) != Some(counters.bits());
+        let changed = core::mem::replace(&mut self.running, counters) != counters;
         changed.then_some(counters)
     }
 
@@ -162,20 +162,18 @@ impl Global {
         }
     }
 
-    /// Lets `counters` run for a moment.
-    pub(super) fn pulse(&mut self, counters: CounterMask, write: &mut impl FnMut(RegisterWrite)) {
-        self.set_global_control(counters.bits(), write);
-        self.set_global_control(0, write);
+    /// Lets `counters` run for a moment. None may run before.
+    pub(super) fn pulse(&self, counters: CounterMask, write: &mut impl FnMut(RegisterWrite)) {
+        write_global_control(counters, write);
+        write_global_control(self.running, write);
     }
+}
 
-    fn set_global_control(&mut self, value: u64, write: &mut impl FnMut(RegisterWrite)) {
-        set(
-            &mut self.global_control,
-            Register::GlobalControl,
-            value,
-            write,
-        );
-    }
+fn write_global_control(counters: CounterMask, write: &mut impl FnMut(RegisterWrite)) {
+    write(RegisterWrite {
+        register: Register::GlobalControl,
+        value: counters.bits(),
+    });
 }
 
 #[cfg(test)]
