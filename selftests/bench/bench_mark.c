@@ -25,7 +25,7 @@ MODULE_PARM_DESC(symbol, "The functions to mark, separated by commas");
 
 static uint mark;
 module_param(mark, uint, 0444);
-MODULE_PARM_DESC(mark, "The mark at the first function's begin; one more at its return, two more at the second's begin");
+MODULE_PARM_DESC(mark, "The mark at the first function's start; one more at its return, two more at the second's start");
 
 static char *task = "bench-task";
 module_param(task, charp, 0444);

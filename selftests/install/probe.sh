@@ -135,7 +135,7 @@ check probe.rust finds 'CONFIG_RUST=y' without RUST
 check probe.metadata finds 'libkernel.rmeta' rm "$kdir/rust/libkernel.rmeta"
 check probe.metadata_from_source needs_no_metadata
 check probe.rustc finds 'rustc; this kernel was built with rustc 1.85.1' rm "$work/bin/rustc"
-check probe.rustc_version finds 'built with rustc 1.85.1 .*here is rustc 1.95.0' tool rustc 'rustc 1.95.0 (598 2026-04-14)'
+check probe.rustc_version finds 'built with rustc 1.85.1 .*whose metadata rustc 1.95.0' tool rustc 'rustc 1.95.0 (598 2026-04-14)'
 check probe.bindgen finds 'bindgen, which' rm "$work/bin/bindgen"
 check probe.compiler finds 'gcc-14, the C compiler' rm "$work/bin/gcc-14"
 check probe.symbols finds 'Module\.symvers' rm "$kdir/Module.symvers"

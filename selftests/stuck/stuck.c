@@ -10,7 +10,7 @@
 
 static unsigned long rounds = 1000000000;
 module_param(rounds, ulong, 0);
-MODULE_PARM_DESC(rounds, "How long, in rounds of a loop of some three instructions");
+MODULE_PARM_DESC(rounds, "Duration, in rounds of a loop of about three instructions");
 
 static int __init stuck_init(void)
 {

@@ -177,7 +177,7 @@ static int set_raise(const char *value, const struct kernel_param *param)
 
 static const struct kernel_param_ops raise_ops = { .set = set_raise };
 module_param_cb(raise, &raise_ops, NULL, 0200);
-MODULE_PARM_DESC(raise, "Raises that many interrupts of PT on each CPU");
+MODULE_PARM_DESC(raise, "Raises this many interrupts of PT on each CPU");
 
 /*
  * PT fills regions all the time, but LVTPC has not delivered their interrupts
@@ -225,7 +225,7 @@ static int set_fill(const char *value, const struct kernel_param *param)
 
 static const struct kernel_param_ops fill_ops = { .set = set_fill, .get = param_get_uint };
 module_param_cb(fill, &fill_ops, &fill_us, 0644);
-MODULE_PARM_DESC(fill, "Sets PT's status bit on each CPU every so many us, without an interrupt; 0: not at all");
+MODULE_PARM_DESC(fill, "Sets PT's status bit on each CPU every so many us, without an interrupt; 0: never");
 
 static void status_here(void *unused)
 {
@@ -334,5 +334,5 @@ static void __exit tracers_exit(void)
 
 module_init(tracers_init);
 module_exit(tracers_exit);
-MODULE_DESCRIPTION("Plays the part of Intel PT and BTS");
+MODULE_DESCRIPTION("Imitates Intel PT and BTS");
 MODULE_LICENSE("GPL");

@@ -35,7 +35,7 @@
 
 static bool mediated;
 module_param(mediated, bool, 0);
-MODULE_PARM_DESC(mediated, "Be a guest with a mediated PMU for as long as the module is loaded");
+MODULE_PARM_DESC(mediated, "Imitate a guest with a mediated PMU while the module is loaded");
 
 static unsigned long find_nothing(const char *name)
 {
@@ -619,7 +619,7 @@ static unsigned long find(const char *name)
 	unsigned long address = static_call(vm_entry_lookup)(name);
 
 	if (!address)
-		pr_notice("%s is not there\n", name);
+		pr_notice("%s does not exist\n", name);
 	return address;
 }
 
@@ -719,5 +719,5 @@ static void __exit vm_entry_exit(void)
 
 module_init(vm_entry_init);
 module_exit(vm_entry_exit);
-MODULE_DESCRIPTION("Plays the part of KVM and of BPF's branch snapshots");
+MODULE_DESCRIPTION("Imitates KVM and BPF's branch snapshots");
 MODULE_LICENSE("GPL");

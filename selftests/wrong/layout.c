@@ -19,7 +19,7 @@ MODULE_PARM_DESC(start, "__start_BTF");
 
 static char *structure = "";
 module_param(structure, charp, 0);
-MODULE_PARM_DESC(structure, "The structure; none to spoil the header");
+MODULE_PARM_DESC(structure, "The structure; none to damage the header");
 
 static char *member = "";
 module_param(member, charp, 0);
@@ -150,5 +150,5 @@ static int __init layout_init(void)
 
 module_init(layout_init);
 module_exit(layout_exit);
-MODULE_DESCRIPTION("Changes the kernel's description of its types");
+MODULE_DESCRIPTION("Changes the kernel's BTF");
 MODULE_LICENSE("GPL");

@@ -189,5 +189,5 @@ static int __init taken_init(void)
 
 module_init(taken_init);
 module_exit(taken_exit);
-MODULE_DESCRIPTION("Has something that a driver of the core PMU needs");
+MODULE_DESCRIPTION("Holds something that a driver of the core PMU needs");
 MODULE_LICENSE("GPL");

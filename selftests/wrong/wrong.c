@@ -12,7 +12,7 @@
 
 static ulong what;
 module_param(what, ulong, 0);
-MODULE_PARM_DESC(what, "What is wrong, as bits");
+MODULE_PARM_DESC(what, "The errors to inject, as bits");
 
 static void order(void *refused)
 {
@@ -45,5 +45,5 @@ static int __init wrong_init(void)
 
 module_init(wrong_init);
 module_exit(wrong_exit);
-MODULE_DESCRIPTION("Makes the emulated PMU get something wrong");
+MODULE_DESCRIPTION("Injects errors into the emulated PMU");
 MODULE_LICENSE("GPL");

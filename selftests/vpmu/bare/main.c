@@ -64,7 +64,7 @@ static int run_checks(const struct check *check, int nr)
 
 static char *defects = "";
 module_param(defects, charp, 0);
-MODULE_PARM_DESC(defects, "Defects that the PMU has: none, ht-leak or tfa (default: those of the CPU model)");
+MODULE_PARM_DESC(defects, "The PMU's defects: none, ht-leak or tfa (default: the CPU model's)");
 
 static bool pebs;
 module_param(pebs, bool, 0);
