@@ -117,7 +117,7 @@ interrupted() {
 trap interrupted INT
 trap 'exit 143' TERM
 
-# group COMMAND…: starts COMMAND in a process group of its own, whose number is in $group. A signal interrupts the wait
+# group COMMAND…: starts COMMAND in a separate process group, and sets $group to its number. A signal interrupts the wait
 # for it, but not a command in the foreground.
 group() {
 	set -m

@@ -3,9 +3,9 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# With initcall_blacklist=init_hw_perf_events,bts_init the built-in driver never
-# runs: rpmu takes the PMU without a take-over, sets the CPUs up itself, and leaves
-# no PMU behind, nor anything in the data of the built-in driver.
+# Tests rpmu with initcall_blacklist=init_hw_perf_events,bts_init, with which the
+# built-in driver never runs: rpmu uses the PMU without a take-over, sets up the
+# CPUs itself, and leaves no PMU and no changes in the built-in driver's data.
 
 . ./ktap.sh
 

@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The give-back of precise events: the built-in driver keeps in mind what it has last made records
-# hold, and writes no register that has that. Starts and ends on the built-in driver.
+# Tests the give-back of precise events: the built-in driver caches the contents of records that it has
+# last selected, and does not write the register again for these. Starts and ends on the built-in driver.
 
 . ./ktap.sh
 

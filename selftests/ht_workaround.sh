@@ -3,7 +3,7 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The hyper-threading erratum with the work-around and without it, and the other
+# Tests the hyper-threading erratum with and without the work-around, and the other
 # parameters of the module. Starts and ends on the built-in driver.
 
 . ./ktap.sh

@@ -3,9 +3,9 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# A kernel whose struct perf_event has a member that rpmu was built without
-# (scripts/inserted): rpmu refuses to load, and nothing changes. Starts and ends on the
-# built-in driver.
+# Tests a kernel whose struct perf_event has a member that did not exist when rpmu was
+# built (scripts/inserted): rpmu refuses to load and changes nothing. Starts and ends on
+# the built-in driver.
 
 . ./ktap.sh
 

@@ -1,10 +1,10 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
-# Functions of the shell tests, on top of the kernel's ktap_helpers.sh; sourced.
+# Functions for the shell tests, on top of the kernel's ktap_helpers.sh; sourced.
 #
 # A test is a function that returns $KSFT_PASS, $KSFT_FAIL or $KSFT_SKIP, and
-# gives the reason with `because`.
+# reports the reason with `because`.
 
 # shellcheck source-path=SCRIPTDIR/guest
 . ./guest-lib.sh

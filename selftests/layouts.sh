@@ -3,10 +3,9 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Kernels that rpmu was not built for or not tried on: rpmu refuses to load and says
-# why in one line, or does without a feature. A module changes what the kernel
-# says of its structures, in its BTF, as if they were others. Starts and ends on the
-# built-in driver.
+# Tests kernels that rpmu was not built for or not tested on: rpmu refuses to load
+# with one line in the log, or turns a feature off. A module changes the kernel's
+# BTF, as if its structures were different. Starts and ends on the built-in driver.
 
 . ./ktap.sh
 

@@ -3,7 +3,7 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# A CPU without a PMU (QEMU: pmu=off): rpmu refuses to load, with one line in
+# Tests a CPU without a PMU (QEMU: pmu=off): rpmu refuses to load, with one line in
 # the log.
 
 . ./ktap.sh

@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# A CPU that rpmu does not support: it refuses to load and names the CPU in one
-# line.
+# Tests a CPU that rpmu does not support: rpmu refuses to load and names the CPU in
+# one line.
 
 . ./ktap.sh
 

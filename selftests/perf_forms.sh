@@ -3,7 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The lists of events that the perf tool takes and refuses, as perf_forms says, which rpmu-plan is tested against as well.
+# Tests that the perf tool accepts and refuses the lists of events in perf_forms as stated there. rpmu-plan is tested
+# against the same file.
 
 . ./ktap.sh
 

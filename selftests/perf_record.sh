@@ -3,7 +3,7 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The perf tool's sampling commands on known programs: exact_loop executes
+# Tests the perf tool's sampling commands on known programs: exact_loop executes
 # 10,000,000 instructions, nearly all of them in _start.
 
 . ./ktap.sh

@@ -3,7 +3,7 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# perf stat on programs with known counts.
+# Tests perf stat on programs with known counts.
 
 . ./ktap.sh
 

@@ -82,7 +82,7 @@ unloaded_then() {
 
 TRACERS=/sys/module/tracers/parameters
 
-# tracers.ko has to be loaded before rpmu, which looks for the features of the CPU.
+# tracers.ko must be loaded before rpmu, which checks the CPU's features.
 neighbours_move_in() {
 	./module load ./vm_entry.ko 2>/tmp/module || {
 		because "vm_entry.ko: $(cat /tmp/module)"

@@ -3,9 +3,9 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# /sys/bus/event_source/devices/cpu: keeps the tree of the built-in driver, and
-# compares rpmu's with it, file by file: names, modes, contents. perf resolves
-# the names of events by these files. Has to run on the built-in driver first.
+# Tests /sys/bus/event_source/devices/cpu: saves the built-in driver's tree, and
+# compares rpmu's tree with it, file by file: names, modes, contents. perf resolves
+# event names through these files. Must run on the built-in driver first.
 
 . ./ktap.sh
 

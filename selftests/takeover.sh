@@ -3,9 +3,9 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The take-over of the PMU from the built-in driver, and the way back: when rpmu
-# refuses it, that no count is lost, and that it can be repeated. Starts and ends
-# on the built-in driver.
+# Tests the take-over of the PMU from the built-in driver, and the give-back: the
+# cases that rpmu refuses, that no count is lost, and that both can be repeated.
+# Starts and ends on the built-in driver.
 
 . ./ktap.sh
 

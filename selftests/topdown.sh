@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The perf tool's topdown metrics. On the emulated PMU, exact_loop's shares are
-# those of one instruction in two being a branch: half of the slots retire.
+# Tests the perf tool's topdown metrics. On the emulated PMU, half of exact_loop's
+# slots retire, because every second instruction is a branch.
 
 . ./ktap.sh
 

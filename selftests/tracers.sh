@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Intel PT and BTS beside rpmu, which shares the PMI with them. The emulated machine
-# has neither: tracers.ko plays their part. Starts and ends on the built-in
+# Tests Intel PT and BTS beside rpmu, which shares the PMI with them. The emulated
+# machine has neither, so tracers.ko imitates them. Starts and ends on the built-in
 # driver, whose handler serves them before and after.
 
 . ./ktap.sh

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# With initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0 no driver
-# has touched the emulated PMU yet: vpmu_bare.ko checks it, and reports to the
-# kernel's log.
+# Runs the checks of vpmu_bare.ko, which reports to the kernel's log. With
+# initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0, no driver has used
+# the emulated PMU yet.
 
 # shellcheck source-path=SCRIPTDIR/guest
 . ./guest-lib.sh

@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# The NMI watchdog on rpmu: an overflow of its counter detects a CPU that hangs
-# with interrupts off. Starts and ends on the built-in driver, which is tested too.
+# Tests the NMI watchdog on rpmu: an overflow of its counter detects a CPU that hangs
+# with interrupts off. Starts and ends on the built-in driver, which is tested, too.
 
 . ./ktap.sh
 

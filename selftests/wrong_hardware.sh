@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Hardware that misbehaves: rpmu refuses to load and says why in one line, or is
-# not affected. The emulated PMU misbehaves on request (selftests/vpmu/README.md)
+# Tests faulty hardware: rpmu refuses to load with one line in the log, or is not
+# affected. Errors are injected into the emulated PMU (selftests/vpmu/README.md)
 # while the kernel runs. Starts and ends on the built-in driver.
 
 . ./ktap.sh

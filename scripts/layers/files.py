@@ -106,7 +106,7 @@ class Crate:
             found = self._resolve(module, imported + tuple(segments[1:]), steps + 1)
             if found is not None:
                 return found
-        # What macros define, but for layers that are not here.
+        # Items that macros define, except in layers outside of this crate.
         return module or None
 
 

@@ -68,7 +68,7 @@ mod tests {
     "rust/logic/model/mod.rs": SPDX_RS + "mod table;\npub use table::Model as Model;\npub const EMPTY: u64 = 0;\n",
     "rust/logic/model/table.rs": SPDX_RS
     + "use crate::logic::regs::counter;\npub(in crate::logic::model) struct Model(counter::Counter);\n",
-    # Each uses what the other's folder hands on, and not what uses it itself.
+    # Each uses an item that the other's folder re-exports, and no file that uses itself.
     "rust/kern/mod.rs": SPDX_RS + "mod a;\nmod b;\npub use a::A;\npub use b::B;\npub const C: u64 = 0;\n",
     "rust/kern/a.rs": SPDX_RS + "pub struct A;\n",
     "rust/kern/b.rs": SPDX_RS + "use super::{A as Other, C};\npub struct B(Other);\n",

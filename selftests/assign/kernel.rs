@@ -96,7 +96,7 @@ pub(crate) fn instructions() -> Option<u64> {
 pub(crate) fn cost(mut f: impl FnMut()) -> Option<u64> {
     // Warm up.
     f();
-    // SAFETY: restored below, on this CPU, and nothing in between sleeps: what is measured
+    // SAFETY: restored below, on this CPU, and nothing in between sleeps: the measured code only
     // computes.
     let flags = unsafe { c::assign_test_irq_save() };
     let nothing = instructions().zip(instructions());

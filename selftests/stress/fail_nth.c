@@ -6,11 +6,11 @@
  *
  *	fail_nth load FILE	load rpmu on top of the built-in driver, while
  *				another process opens an event as soon as it can
- *	fail_nth open		open events and groups of several types, also precise
- *				ones, and such with call stacks
+ *	fail_nth open		open events and groups of several types, including
+ *				precise ones and ones with call stacks
  *
  * With two more numbers, FIRST and STEP, it starts with the allocation FIRST and
- * goes on STEP allocations further: STEP machines share the work.
+ * advances by STEP allocations: STEP machines share the work.
  *
  * Events must count exactly after each run. The exit status is 4 if the kernel
  * has no fault injection.

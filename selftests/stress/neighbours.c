@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Uses the PMU as others than perf do, until it is told to end (SIGTERM): enters
- * guests, takes branch snapshots and raises Intel PT's interrupt on random CPUs.
- * vm_entry.ko and tracers.ko play the parts of KVM, BPF and PT; both have to be
- * loaded, tracers.ko where the CPU lets software set PT's status bit.
+ * Uses the PMU like other users than perf, until SIGTERM: enters guests, takes branch
+ * snapshots and raises Intel PT's interrupt on random CPUs. vm_entry.ko and tracers.ko
+ * imitate KVM, BPF and PT; both must be loaded, tracers.ko only if software can set
+ * PT's status bit on the CPU.
  *
  *	neighbours SEED [counters]
  *
- * With "counters", the guests have counters of their own, whose events keep rpmu
+ * With "counters", the guests have their own counters, whose events keep rpmu
  * from being unloaded. The exit status is 1 if something that must work fails.
  */
 #define _GNU_SOURCE

@@ -3,7 +3,7 @@
 //! A PMU of software on `rust/perf`, without the rest of rpmu: what a small driver takes.
 //!
 //! It counts marks. Each CPU has a counter, and a task that writes a number to
-//! `/sys/bus/event_source/devices/tally/mark` adds it to that of the CPU on which it runs.
+//! `/sys/bus/event_source/devices/tally/mark` adds it to the counter of the CPU on which it runs.
 
 #![deny(unsafe_code)]
 
@@ -56,7 +56,7 @@ module! {
 struct Tally;
 
 impl Tally {
-    /// Begins to count from what the CPU has now.
+    /// Begins to count from the CPU's current value.
     fn begin(cx: &OnCpu<'_, Self>, event: &Event<Self>) {
         event.data().store(cx.data().load(Relaxed), Relaxed);
     }
@@ -109,7 +109,7 @@ impl Operations for Tally {
     }
 }
 
-/// `mark`: adds marks; reads as those of all CPUs.
+/// `mark`: adds marks when written; reads as the marks of all CPUs.
 struct Mark;
 
 impl Setting<Tally> for Mark {

@@ -47,7 +47,7 @@ report() {
 	echo "1..$nr"
 }
 
-# boot MODEL THREADS [DEFECTS]: boots a guest of two CPUs and prints its TAP stream and that of its report.
+# boot MODEL THREADS [DEFECTS]: boots a guest of two CPUs and prints its TAP stream and the report's TAP stream.
 boot() {
 	local lower=${1,,} name defects=() words=rpmu.pebs=0
 	# AMD's names differ after the first word.

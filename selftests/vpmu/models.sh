@@ -105,8 +105,8 @@ level_1() {
 	END { exit !names || !least || sum < 99.5 || sum > 100.5 }' "$answer"
 }
 
-# stacks RECORDS: the four samples of perf record -b have so many records each, all of the branch that exact_loop has: from
-# JNZ back to DEC, of two bytes.
+# stacks RECORDS: succeeds if the four samples of perf record -b have this many records each, all of exact_loop's only branch:
+# from JNZ back to DEC, which has two bytes.
 # shellcheck disable=SC2317
 stacks() {
 	local line
@@ -115,8 +115,8 @@ stacks() {
 		((BASH_REMATCH[1] == 4 * $1 && BASH_REMATCH[2] == BASH_REMATCH[3] + 2))
 }
 
-# precise EVENT NUMBER: precise samples of an event lie on DEC or JNZ of exact_loop, NUMBER on each; but for one, which the
-# instructions around the loop shift.
+# precise EVENT NUMBER: succeeds if precise samples of an event are on DEC or JNZ of exact_loop, NUMBER on each, give or take one,
+# which the instructions around the loop may shift.
 # shellcheck disable=SC2317
 precise() {
 	awk -v event="$1" -v number="$2" '

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The groups that the perf tool changes before it opens a list: those of topdown events and of
+//! The groups that the perf tool changes before it opens a list: groups of topdown events and of
 //! several PMUs.
 //!
 //! A group of events of several PMUs is split into one for each; software events stay with any. On
 //! a CPU with PERF_METRICS, perf adds `slots` to a list that has topdown metrics without it, and
-//! moves slots and metrics into one group, slots first. What loses its leader thereby becomes a
-//! group of its own.
+//! moves slots and metrics into one group, slots first. Events that lose their leader
+//! become a separate group.
 //!
 //! Source: `parse_events__sort_events_and_fix_groups()`, `tools/perf/util/parse-events.c`, and
 //! `arch/x86/util/{evlist,evsel,topdown}.c` in `tools/perf`.

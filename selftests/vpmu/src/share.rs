@@ -21,16 +21,16 @@ use crate::retired::{
 pub(crate) enum Source {
     /// Nothing.
     Nothing,
-    /// A share of what the CPU retires.
+    /// A share of the CPU's retired instructions and the like.
     Share(Share),
     /// The cycles in which no event of the share happens.
     CyclesWithout(Share),
 }
 
-/// A share of what the CPU retires: `high` - `low` events for each `denominator` occurrences.
+/// A share of the occurrences in a CPU: `high` - `low` events for each `denominator` occurrences.
 ///
-/// Where that is a part of the occurrences and `denominator` a power of two, each occurrence has a
-/// position: its number modulo `denominator` with the bits reversed. The share is the occurrences
+/// If the share is a part of the occurrences and `denominator` a power of two, each occurrence has
+/// a position: its number modulo `denominator` with the bits reversed. The share is the occurrences
 /// at `low` up to, but not including, `high`. So it is spread evenly, and shares that make up a
 /// whole add up to it exactly. Otherwise `low` is 0; `high` may exceed `denominator`, which is
 /// several events for each occurrence.

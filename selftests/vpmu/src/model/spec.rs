@@ -118,11 +118,11 @@ pub(crate) struct Lbr {
 }
 
 /// The layout of last branch records (SDM vol. 3, 17.4.8.1 and chapter 19; APM vol. 2, 13.1.1.9).
-/// The discriminants are those of IA32_PERF_CAPABILITIES.LBR_FMT, if there is one. All store
-/// effective addresses.
+/// The discriminants are the values of IA32_PERF_CAPABILITIES.LBR_FMT, if there is one. All formats
+/// store effective addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LbrFormat {
-    /// AMD's LbrExtV2: FROM has the flag of mispredicted branches, TO those of speculation.
+    /// AMD's LbrExtV2: FROM has the flag of mispredicted branches, TO the flags of speculation.
     Amd = 0,
     /// MSR_LASTBRANCH_x_FROM_IP has the flag of mispredicted branches.
     Flags = 3,
@@ -156,7 +156,7 @@ pub(crate) struct Pebs {
 }
 
 /// The layout of records (SDM vol. 3, 20.3.1.1.1, 20.3.6.2, 20.3.8.1 and 20.9). The discriminants
-/// are those of IA32_PERF_CAPABILITIES.PEBS_REC_FMT.
+/// are the values of IA32_PERF_CAPABILITIES.PEBS_REC_FMT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PebsFormat {
     /// General registers, IA32_PERF_GLOBAL_STATUS, data address, data source and latency.

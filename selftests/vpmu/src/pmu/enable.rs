@@ -19,7 +19,7 @@ use crate::inject::{
     Injected, //
 };
 
-/// What QEMU has to count for the PMU. Mirrors `enum vpmu_counting`.
+/// The occurrences that QEMU must count for the PMU. Mirrors `enum vpmu_counting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Counting {
@@ -107,7 +107,7 @@ impl Pmu {
         }
     }
 
-    /// Returns what QEMU has to count.
+    /// Returns the occurrences that QEMU must count.
     pub fn counting(&self) -> Counting {
         if self.is_precise() {
             return Counting::Each;

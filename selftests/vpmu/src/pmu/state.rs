@@ -88,7 +88,7 @@ impl Pmu {
         Some(Pmu { pebs, ..self })
     }
 
-    /// Handles RESET. INIT leaves all MSRs alone (SDM vol. 3, 10.1). The accounting goes on.
+    /// Handles RESET. INIT does not change MSRs (SDM vol. 3, 10.1). The accounting continues.
     pub fn reset(&mut self) {
         self.regs = Registers::new(self.generals);
         self.thread.reset();

@@ -3,8 +3,8 @@
 //! Decodes AMD's event selects: what PERF_CTL counts on a model.
 //!
 //! - Instructions, branches, loads, stores, prefetches and page walks are exact.
-//! - Cycles and reference cycles are those of [`crate::event`].
-//! - Every other event of the list counts at a rate of its own ([`declared_rate`]).
+//! - Cycles and reference cycles are defined in [`crate::event`].
+//! - Every other event of the list counts at its own rate ([`declared_rate`]).
 //! - Events that the list does not have, or not for this counter, count nothing.
 
 use super::Select;

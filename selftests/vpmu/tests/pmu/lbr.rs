@@ -324,7 +324,7 @@ fn filters_by_level() {
             assert_eq!(read(&pmu, TOS), expected.len() as u64, "{model}");
         }
     }
-    // The source is not told where its level is not recorded.
+    // The source is hidden if its level is not recorded.
     let mut pmu = recording(GOLDEN_COVE);
     write(&mut pmu, CTL, ALL & !2);
     for (from, to) in branches {

@@ -40,7 +40,7 @@ fn counting(model: u32, levels: u64) -> Pmu {
     pmu
 }
 
-/// Retires instructions, so many of which load or branch.
+/// Retires instructions, including this many loads and branches.
 fn mix(pmu: &mut Pmu, user: bool, instructions: i64, loads: i64, branches: i64) {
     let mut counts = [0; retired::COUNTS];
     counts[retired::INSTRUCTIONS] = instructions;
@@ -267,7 +267,7 @@ fn overflow_sets_bit_48() {
         while left > 0 {
             let budget = pmu.budget(USER);
             assert!(budget >= 0);
-            // QEMU calls after so many instructions.
+            // QEMU calls after this many instructions.
             let next = left.min(budget.saturating_add(1));
             mix(&mut pmu, USER, next, 0, 0);
             left -= next;

@@ -2,7 +2,7 @@
 
 //! Families 17h, 19h and 1Ah: the PPR of each model, "Performance Monitor Counters".
 //!
-//! Each thread has six counters of its own. Any event counts on any of them.
+//! Each thread has six counters. Any event counts on any of them.
 
 use super::{
     lists,

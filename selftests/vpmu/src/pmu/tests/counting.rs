@@ -81,7 +81,7 @@ fn nothing_counts_unless_enabled_twice() {
     assert_eq!(pmu.rdpmc(0), Ok(1));
 }
 
-/// Retires 500 instructions at user level, so many of which are branches of each kind.
+/// Retires 500 instructions at user level, including this many branches of each kind.
 fn retire_branches(pmu: &mut Pmu, kinds: [i64; 8]) {
     let mut counts = [0; retired::COUNTS];
     counts[retired::INSTRUCTIONS] = 500;

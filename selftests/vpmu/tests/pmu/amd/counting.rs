@@ -66,7 +66,7 @@ fn units_add_up() {
     assert_eq!(sizes, [3520, 512, 60, 4]);
     assert_eq!(count(ZEN2, 0x0045, &walks), 0);
     assert_eq!(count(ZEN2, 0xff85, &walks), 4096);
-    // LS dispatch: loads, stores, and what is both, which is one operation
+    // LS dispatch: loads, stores, and operations that are both, which count as one
     for cpu in [ZEN2, PILEDRIVER] {
         assert_eq!(
             [0x129, 0x229, 0x429, 0x329, 0x729].map(|select| count(cpu, select, &MIX)),
@@ -159,7 +159,7 @@ fn overflow() {
             assert_eq!(pmu.budget(true) == 9, expected, "{}", cpu.name);
             retire(&mut pmu, true, &[(INSTRUCTIONS, 8), (INTERRUPTS, 1)]);
             assert!(!pmu.pmi(false));
-            // The top bit tells of an overflow.
+            // The top bit shows an overflow.
             assert_ne!(read(&pmu, cpu.ctr(2)) >> 47, 0);
             retire(&mut pmu, true, &[(INSTRUCTIONS, 4)]);
             assert_eq!(read(&pmu, cpu.ctr(2)), 3);

@@ -126,7 +126,7 @@ fn injected_errors() {
             is_there(&mut pmu, cpu.ctl(counter), counter < 2, cpu.name);
         }
         write(&mut pmu, INJECTED, 0);
-        // All is as before; PerfCntrGlobalCtl has to be written again.
+        // Everything is as before; PerfCntrGlobalCtl must be written again.
         if cpu.v2 {
             write(&mut pmu, GLOBAL_CTL, 0x3f);
         }

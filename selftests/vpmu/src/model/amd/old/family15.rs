@@ -2,12 +2,12 @@
 
 //! Family 15h: BKDG 42301, "Core Performance Monitor Events".
 //!
-//! Each core has six counters. Most events count on some of them alone. Events of the northbridge
-//! have counters of their own, which are not modelled.
+//! Each core has six counters. Most events count on some of them only. Events of the northbridge
+//! have separate counters, which are not modelled.
 //!
-//! The events marked with an asterisk are not in the first revisions of the BKDG, nor is there
-//! another table at hand: their counters are those of the comment "AMD family 15h event code/PMC
-//! mappings" in Linux, and what they count is made up.
+//! The events marked with an asterisk are neither in the first revisions of the BKDG nor in another
+//! available table. Their counters are taken from the comment "AMD family 15h event code/PMC
+//! mappings" in Linux, and their meanings are made up.
 
 use super::event;
 use crate::event::amd::Meaning::{

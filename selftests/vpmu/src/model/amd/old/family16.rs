@@ -2,10 +2,9 @@
 
 //! Family 16h: BKDG 48751, "Core Performance Monitor Events".
 //!
-//! Each core has four counters at the old MSRs: CPUID reports neither PerfCtrExtCore nor
-//! northbridge events on them, whose counters, and those of the L2, are not modelled. Any event
-//! counts on any counter. The table has the events that the hooks can count, and those that tools
-//! ask for by their generic names.
+//! Each core has four counters at the old MSRs: CPUID does not report PerfCtrExtCore. The counters
+//! of the northbridge and of the L2 are separate and not modelled. Any event counts on any counter.
+//! The table has the events that the hooks can count, and the events behind generic names.
 
 use super::event;
 use crate::event::amd::Meaning::{
