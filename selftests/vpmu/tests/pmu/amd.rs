@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! AMD's PMUs, from the manuals and independently of `src/`: APM vol. 2, 13.2, and the BKDGs and
-//! PPRs.
+//! Tests AMD's PMUs, based on the manuals and independently of `src/`: APM vol. 2, 13.2, and the
+//! BKDGs and PPRs.
 
 mod branches;
 mod counting;
@@ -91,7 +91,7 @@ impl Cpu {
     }
 }
 
-/// Retires as much of each kind at one privilege level.
+/// Retires this many of each kind at one privilege level.
 fn retire(pmu: &mut Pmu, user: bool, kinds: &[(usize, i64)]) {
     let mut counts: Retired = [0; retired::COUNTS];
     for &(kind, count) in kinds {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What events count on each model.
+//! Tests the counts of events on each model.
 
 use vpmu::model;
 use vpmu::pmu::Pmu;
@@ -132,7 +132,7 @@ fn nehalem_and_westmere_have_one_counter_for_load_latency() {
     }
 }
 
-/// Returns what each of these events counts, on a counter each, of the same retired `counts`.
+/// Returns the counts of these events, each on a separate counter, for the same retired `counts`.
 fn counts<const N: usize>(model: u32, selects: [u64; N], counts: &[(usize, i64)]) -> [u64; N] {
     let mut pmu = Pmu::new(model::find(6, model).unwrap(), 1);
     write(&mut pmu, 0x38f, (1 << N) - 1);
@@ -143,7 +143,7 @@ fn counts<const N: usize>(model: u32, selects: [u64; N], counts: &[(usize, i64)]
     for &(kind, count) in counts {
         retired[kind] = count;
     }
-    // In unequal parts, so that shares have to be carried over.
+    // In unequal parts, so that shares must be carried over.
     for part in [3, 7, 1] {
         pmu.retire(true, &retired.map(|count| count / part));
     }
@@ -263,7 +263,7 @@ fn walks_are_exact_and_last() {
     }
 }
 
-/// Whatever instructions do, QEMU calls before a counter overflows.
+/// For any mix of instructions, QEMU calls before a counter overflows.
 #[test]
 fn the_budget_is_never_too_large() {
     // MEM_INST_RETIRED.ANY counts an instruction that loads and stores twice; L1_HIT starts late.
@@ -283,7 +283,7 @@ fn the_budget_is_never_too_large() {
         write(&mut pmu, 0x4c1, (1 << 48) - 1000);
         let mut steps = 0;
         loop {
-            // The budget has to be below zero before the overflow, not after.
+            // The budget must be below zero before the overflow, not after.
             let budget = pmu.budget(true);
             assert_eq!(read(&pmu, 0x38e) & 1, 0, "{select:#x}");
             assert!(budget >= 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The hardware's defects, each on and off.
+//! Tests the hardware's defects, each on and off.
 
 use vpmu::defect::Defects;
 use vpmu::model::{
@@ -22,7 +22,7 @@ const CORRUPTING: [u64; 4] = [0x81d0, 0x1d1, 0x1d2, 0x1d3];
 const LOADS: u64 = CORRUPTING[0];
 const TSX_FORCE_ABORT: u32 = 0x10f;
 
-/// Returns what an event counts of these instructions if nothing leaks.
+/// Returns the count of an event for these instructions if nothing leaks.
 fn truth(model: &'static Model, event: u64, instructions: i64) -> u64 {
     let mut pmu = Pmu::new(model, 2);
     write(&mut pmu, GLOBAL_CTRL, 0xf);
@@ -82,7 +82,7 @@ fn corrupting_events_leak_in_both_directions() {
     retire(&mut a, 0);
     let of_a = truth(model, CORRUPTING[1], 1_000_000);
     let of_b = truth(model, CORRUPTING[3], 3_000_000);
-    // What came from the sibling does not leak back.
+    // Events from the sibling do not leak back.
     assert_eq!(a.rdpmc(2), Ok(of_a - of_a / 4 + of_b / 4));
     assert_eq!(b.rdpmc(2), Ok(of_b - of_b / 4 + of_a / 4));
 }
@@ -248,7 +248,7 @@ fn force_abort_protects_counter_3() {
     write(&mut pmu, TSX_FORCE_ABORT, 1);
     retire(&mut pmu, 5 * SCHEDULE / 2);
     assert_eq!(pmu.rdpmc(3), Ok(5 * SCHEDULE as u64 / 2));
-    // The schedule goes on.
+    // The schedule continues.
     write(&mut pmu, TSX_FORCE_ABORT, 0);
     retire(&mut pmu, SCHEDULE / 2 - 1);
     assert_eq!(read(&pmu, 0x189), INSTRUCTIONS | COUNTS);
@@ -291,7 +291,7 @@ fn tsx_force_abort_is_there_only_with_the_defect() {
         let result = pmu.wrmsr(TSX_FORCE_ABORT, 0);
         assert_eq!(result, Some(Err(Fault)), "{}", model.name);
         let [eax, ebx, ecx, edx] = pmu.cpuid(7, 0, [1, 2, 4, 8]);
-        // But for ARCH_LBR.
+        // Except for ARCH_LBR.
         let leaf = [eax, ebx, ecx, edx & !(1 << 19)];
         assert_eq!(leaf, [1, 2, 4, 8], "{}", model.name);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Errors that the guest injects.
+//! Tests errors that the guest injects.
 
 use vpmu::inject::{
     Injected,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Last branch records, from the manuals and independently of `src/model/` and `src/pmu/lbr/`.
+//! Tests last branch records, based on the manuals and independently of `src/model/` and
+//! `src/pmu/lbr/`.
 
 use vpmu::branch::Branch;
 use vpmu::model;
@@ -143,7 +144,7 @@ fn registers_of_each_model() {
     assert_eq!(pmu.cpuid(0x1c, 0, [0; 4]), [0x4000_000b, 7, 7, 0]);
 }
 
-/// Bits that can be written alone.
+/// Bits that can be written individually.
 fn writable(pmu: &mut Pmu, msr: u32) -> u64 {
     let bits = (0..64).filter(|bit| pmu.wrmsr(msr, 1 << bit) == Some(Ok(())));
     bits.fold(0, |mask, bit| mask | (1 << bit))
@@ -205,7 +206,7 @@ fn formats() {
         take(&mut pmu, retired::TAKEN, from, to);
         assert_eq!(read(&pmu, TOS), 2);
         let flagged = match model {
-            // FROM has a flag, from Haswell on with those of TSX below.
+            // FROM has a flag, from Haswell on with the flags of TSX below.
             HASWELL | BROADWELL => from & (u64::MAX >> 3) | MISPRED,
             SKYLAKE | ICE_LAKE => from,
             _ => from | MISPRED,
@@ -451,7 +452,7 @@ fn cycles() {
             SKYLAKE => read(pmu, 0xdc0 + read(pmu, TOS) as u32),
             _ => read(pmu, 0x1200) & 0xffff,
         };
-        // Those of branches that are filtered add up.
+        // Cycles of filtered branches add up.
         let filter = |pmu: &mut Pmu, jumps: bool| match model {
             SKYLAKE => write(pmu, SELECT, if jumps { 0 } else { 0x80 }),
             _ => write(pmu, CTL, if jumps { ALL } else { ALL & !(1 << 17) }),
@@ -471,7 +472,7 @@ fn cycles() {
             ..branch(retired::JUMP, USER, USER)
         });
         assert_eq!(info(&pmu), 0xffff);
-        // They do not add up while nothing is recorded.
+        // Cycles do not add up while nothing is recorded.
         filter(&mut pmu, false);
         take(&mut pmu, retired::JUMP, USER, USER);
         let (msr, on) = if model == SKYLAKE {
@@ -557,7 +558,7 @@ fn freeze_on_pmi() {
             retire(&mut pmu, 1);
             // Not before the PMI.
             assert!(pmu.records_branches(), "{model}");
-            // Nor is it the delivery that freezes.
+            // The request freezes, not the delivery.
             assert!(!pmu.pmi(true));
             assert_eq!(pmu.records_branches(), freeze == 0, "{model}");
             let version_4 = freeze != 0 && !matches!(model, NEHALEM | HASWELL);

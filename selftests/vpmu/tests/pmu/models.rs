@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The registers of each CPU model, from the manuals and independently of `src/model/`.
+//! Tests the registers of each CPU model, based on the manuals and independently of `src/model/`.
 
 use vpmu::model::{
     self,

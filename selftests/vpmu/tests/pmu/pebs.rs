@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Precise sampling, from the manuals and independently of `src/model/` and `src/pmu/pebs/`.
+//! Tests precise sampling, based on the manuals and independently of `src/model/` and
+//! `src/pmu/pebs/`.
 
 use vpmu::branch::Branch;
 use vpmu::inject::Injected;
@@ -66,7 +67,7 @@ const MODELS: [(u32, u64, u64); 9] = [
     (GOLDEN_COVE, 4, 0x20),
 ];
 
-/// Where the DS area and its buffer are.
+/// The addresses of the DS area and its buffer.
 const AREA: u64 = 0xffff_c900_0000_1000;
 const BUFFER: u64 = AREA + 0x400;
 const END: u64 = AREA + 0x1000;
@@ -404,7 +405,7 @@ fn fixed_counters() {
     }
 }
 
-/// PMIs of a counter itself are as without PEBS.
+/// A counter's own PMIs are the same as without PEBS.
 #[test]
 fn a_counter_with_int_raises_a_pmi_at_its_overflow() {
     let mut pmu = pmu(SKYLAKE);
@@ -465,7 +466,7 @@ fn an_instruction_that_faults_has_no_record() {
         pmu.retire(true, &counts);
         assert_eq!(pmu.sample_due(), count == 1);
     }
-    // The first one makes up for it.
+    // The first one compensates for it.
     assert_eq!(run(&mut pmu, &mut page, 9), [2]);
 }
 
@@ -495,8 +496,8 @@ fn simultaneous_records_are_one() {
     }
 }
 
-/// Load latency: the latency exceeds the threshold. Golden Cove also has half of it, that of the
-/// caches.
+/// Load latency: the latency exceeds the threshold. Golden Cove also has half of it, the cache
+/// latency.
 #[test]
 fn load_latency() {
     for (cpu, format, _) in MODELS {
@@ -504,7 +505,7 @@ fn load_latency() {
             NEHALEM | WESTMERE => 0x100b,
             _ => 0x1cd,
         };
-        // On these, counter 3 alone counts it.
+        // On these models, only counter 3 counts it.
         let only_3 = matches!(cpu, SANDY_BRIDGE | IVY_BRIDGE);
         for (threshold, latency, source, counter) in [
             (3, 4, 1, 3),
@@ -538,8 +539,8 @@ fn load_latency() {
     }
 }
 
-/// The address of other events: from Haswell on of all loads and stores, before with precise store
-/// alone.
+/// The address of other events: from Haswell on of all loads and stores, before only with precise
+/// store.
 #[test]
 fn addresses() {
     for (cpu, format, _) in MODELS {

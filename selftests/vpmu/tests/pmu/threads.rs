@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the threads of a core share.
+//! Tests the state that the threads of a core share.
 
 use vpmu::defect::Defects;
 use vpmu::model::INTEL_MODELS;
@@ -92,7 +92,7 @@ fn any_thread_counts_both_threads() {
         assert_eq!(counts, [13_201, 11_001, 2200, 1201], "{}", model.name);
         assert_eq!(a.rdpmc(1 << 30), Ok(13_201), "{}", model.name);
         assert_eq!(b.rdpmc(0), Ok(0), "{}", model.name);
-        // What retired while no counter had AnyThread is not counted.
+        // Events that retired while no counter had AnyThread are not counted.
         write(&mut a, GLOBAL_CTRL, 0);
         assert!(a.sibling_must_ask());
         retire_at(&mut b, true, 5000);

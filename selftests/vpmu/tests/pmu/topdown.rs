@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! MSR_PERF_METRICS, by the rates in `README.md`.
+//! Tests MSR_PERF_METRICS, by the rates in `README.md`.
 
 use vpmu::inject::Injected;
 use vpmu::pmu::{
@@ -53,7 +53,7 @@ fn shares(pmu: &Pmu) -> [u64; 8] {
     read(pmu, METRICS).to_le_bytes().map(u64::from)
 }
 
-/// Writes what a driver saved.
+/// Writes the values that a driver saved.
 fn restore(pmu: &mut Pmu, slots: u64, metrics: u64) {
     write(pmu, SLOTS, slots);
     write(pmu, METRICS, metrics);
@@ -168,7 +168,7 @@ fn without_slots_there_are_no_shares() {
     assert_eq!(read(&pmu, METRICS), 0);
 }
 
-/// 5, 6 and 9 of 16 are 79.7, 95.6 and 143.4 of 255. Level 2 is rounded by itself: 15.9, 31.9,
+/// 5, 6 and 9 of 16 are 79.7, 95.6 and 143.4 of 255. Level 2 is rounded separately: 15.9, 31.9,
 /// 79.7.
 #[test]
 fn shares_are_rounded_to_the_nearest() {
@@ -179,7 +179,7 @@ fn shares_are_rounded_to_the_nearest() {
     assert_eq!(shares(&pmu)[4..], [16, 0, 32, 80]);
 }
 
-/// What is restored reads back, and counts with the weight of its slots.
+/// Restored values read back, and are weighted by their slots.
 #[test]
 fn a_restore_continues() {
     const SAVED: u64 = 0x1020_3040_1122_33ff - 0x66;
@@ -225,7 +225,7 @@ fn two_tasks_take_turns() {
     }
 }
 
-/// A driver that clears or restores one of the registers alone, or in the wrong order, reads
+/// A driver that clears or restores only one of the registers, or in the wrong order, reads
 /// nonsense.
 #[test]
 fn the_registers_belong_together() {
@@ -317,7 +317,8 @@ fn smm_freezes() {
     assert_eq!(read(&pmu, GLOBAL_CTRL), BOTH);
 }
 
-/// With fixed counter 3 the register goes as well. IA32_PERF_CAPABILITIES says so where CPUID does.
+/// Without fixed counter 3, the register does not exist either. IA32_PERF_CAPABILITIES says so if
+/// CPUID does.
 #[test]
 fn injected_fewer_counters_have_no_shares() {
     for what in [Injected::FEWER, Injected::MISSING] {
