@@ -86,6 +86,8 @@ struct model {
 	bool pebs_store;
 	/* bits 47:32 of the latency of a load of 16 cycles */
 	u8 pebs_cache_latency;
+	/* PEBS_TIMING_INFO of IA32_PERF_CAPABILITIES */
+	bool pebs_timing;
 	/* retired loads include software prefetches */
 	bool prefetches_load;
 	/* errata BJ122, BV98, HSD29 */

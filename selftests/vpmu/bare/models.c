@@ -235,6 +235,27 @@ static const struct model models[] = {
 		.pebs_cache_latency = 8,
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
+	}, {
+		.name = "Redwood Cove",
+		.vfm = INTEL_GRANITERAPIDS_X,
+		.version = 5,
+		.generals = { 8, 8 },
+		.fixed = 4,
+		.events = 8,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.offcore_event = 0x012a,	/* OCR */
+		.frontend = true,
+		.slots_per_cycle = 6,
+		.metrics = 8,
+		.prefetches_load = true,
+		.lbr_format = 0x3f,
+		.lbr_depth = 32,
+		.pebs_format = 4,
+		.pebs_cache_latency = 8,
+		.pebs_timing = true,
+		.branches = ice_lake_branches,
+		.placed = ice_lake_placed,
 	},
 };
 

@@ -14,7 +14,7 @@
 #define ENABLE		MSR_IA32_PEBS_ENABLE
 #define STATUS		MSR_CORE_PERF_GLOBAL_STATUS
 #define MISC_PEBS	BIT_ULL(12)
-#define CAP_PEBS	(BIT_ULL(6) | BIT_ULL(7) | GENMASK_ULL(11, 8) | BIT_ULL(14))
+#define CAP_PEBS	(BIT_ULL(6) | BIT_ULL(7) | GENMASK_ULL(11, 8) | BIT_ULL(14) | BIT_ULL(17))
 #define ADAPTIVE	BIT_ULL(34)
 #define FIXED_ADAPTIVE(i)	(BIT_ULL(32) << (4 * (i)))
 #define OVF_DS_BUFFER	BIT_ULL(62)
@@ -159,11 +159,19 @@ static void check_regs(const u64 *r, const struct wanted *w, bool old, u64 nr)
 	same(r[0] & (BIT(1) | BIT(9)), BIT(1), "RFLAGS, record %llu", nr);
 }
 
+/* The latency of retirement in the first word of an adaptive record. */
+static u64 retirement(const struct event *e, const struct wanted *w)
+{
+	if (!bare.model->pebs_timing || e->counter == FIXED)
+		return 0;
+	return (1 + (w->ip & GENMASK_ULL(3, 0))) << 32;
+}
+
 static void check_record(const u64 *r, const struct event *e, const struct wanted *w,
 			 const u64 access[3], u64 nr)
 {
 	if (adaptive()) {
-		same(r[0], 0x20ULL << 48, "format and size, record %llu", nr);
+		same(r[0], 0x20ULL << 48 | retirement(e, w), "format and size, record %llu", nr);
 		same(r[1], w->ip, "IP, record %llu", nr);
 		same(r[2], BIT_ULL(e->counter), "counters, record %llu", nr);
 		return;
@@ -224,7 +232,8 @@ static void registers(void)
 	expect(cpuid_ecx(1) & BIT(2), "CPUID.01H:ECX has no DTES64");
 	same(rd(MSR_IA32_MISC_ENABLE) & MISC_PEBS, 0, "PEBS unavailable");
 	same(rd(MSR_IA32_PERF_CAPABILITIES) & CAP_PEBS,
-	     BIT(6) | BIT(7) | m->pebs_format << 8 | (adaptive() ? BIT(14) : 0), "capabilities");
+	     BIT(6) | BIT(7) | m->pebs_format << 8 | (adaptive() ? BIT(14) : 0) |
+	     (m->pebs_timing ? BIT(17) : 0), "capabilities");
 	for (bit = 0; bit < 64; bit++) {
 		u64 mask = BIT_ULL(bit);
 		bool cfg = adaptive() && mask & (GENMASK_ULL(31, 24) | four);
@@ -525,7 +534,7 @@ static void check_groups(void)
 			     "pslldq $8, %%xmm15\n" : : "r" (low), "r" (high));
 		run_loop(0);
 		stop_lbr();
-		same(r[0] & GENMASK_ULL(47, 0), all, "groups %#llx", cfg);
+		same(r[0] & GENMASK_ULL(47, 0), all | retirement(&e, &w), "groups %#llx", cfg);
 		same(r[0] >> 48, 32 + 32 * !!(cfg & CFG_MEMORY) + 144 * !!(cfg & CFG_GPR) +
 				 256 * !!(cfg & CFG_XMM) + 48 * !!(cfg & CFG_LBR),
 		     "size with groups %#llx", cfg);

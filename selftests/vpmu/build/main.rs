@@ -20,7 +20,7 @@ use std::{
 };
 
 /// The directory of each list and the name of its table.
-const LISTS: [(&str, &str); 12] = [
+const LISTS: [(&str, &str); 13] = [
     ("nehalemep", "NEHALEM"),
     ("westmereep-dp", "WESTMERE"),
     ("sandybridge", "SANDY_BRIDGE"),
@@ -33,6 +33,7 @@ const LISTS: [(&str, &str); 12] = [
     ("icelakex", "ICE_LAKE"),
     ("icelake", "ICE_LAKE_CLIENT"),
     ("sapphirerapids", "GOLDEN_COVE"),
+    ("graniterapids", "REDWOOD_COVE"),
 ];
 
 /// The same for AMD's lists.

@@ -27,6 +27,8 @@ fn meaning_by_name(name: &str) -> String {
     // For both threads, or for precise sampling: here the same.
     let name = name.strip_suffix("_ANY").unwrap_or(name);
     let name = name.strip_suffix("_PS").unwrap_or(name);
+    // The same branches; a precise record tells what the misprediction cost.
+    let name = name.strip_suffix("_COST").unwrap_or(name);
     let part = |of: &str, low: u32, high: u32| format!("Part(Activity::{of}, {low}, {high})");
     let all = |of| part(of, 0, WHOLE);
     match name {

@@ -11,6 +11,7 @@ mod lbr;
 mod lists;
 mod nehalem;
 mod pebs;
+mod redwood_cove;
 mod sandy_bridge;
 mod skylake;
 mod westmere;
@@ -21,7 +22,7 @@ use super::spec::Model;
 const FAMILY: u32 = 6;
 
 /// Intel's models.
-pub(super) const MODELS: [Model; 12] = [
+pub(super) const MODELS: [Model; 13] = [
     nehalem::MODEL,
     westmere::MODEL,
     sandy_bridge::MODEL,
@@ -34,4 +35,5 @@ pub(super) const MODELS: [Model; 12] = [
     ice_lake::MODEL,
     ice_lake::CLIENT,
     golden_cove::MODEL,
+    redwood_cove::MODEL,
 ];

@@ -153,6 +153,9 @@ pub(crate) struct Pebs {
     /// A record has two latencies: the instruction's in bits 15:0, and its cache access's in bits
     /// 47:32 (`struct pebs_meminfo` of the kernel, "Alder Lake and later").
     pub(crate) two_latencies: bool,
+    /// A record's basic group has the cycles to the instruction's retirement from that of the
+    /// instruction before it (IA32_PERF_CAPABILITIES.PEBS_TIMING_INFO).
+    pub(crate) retire_latency: bool,
 }
 
 /// The layout of records (SDM vol. 3, 20.3.1.1.1, 20.3.6.2, 20.3.8.1 and 20.9). The discriminants

@@ -53,6 +53,8 @@ const CAP_ARCH_REGS: u64 = 1 << 7;
 const CAP_FORMAT_SHIFT: u32 = 8;
 /// IA32_PERF_CAPABILITIES.PEBS_BASELINE.
 const CAP_BASELINE: u64 = 1 << 14;
+/// IA32_PERF_CAPABILITIES.PEBS_TIMING_INFO.
+const CAP_TIMING: u64 = 1 << 17;
 
 /// Number of the counters that have PEBS, up to Skylake.
 const FIRST_FOUR: usize = 4;
@@ -137,7 +139,8 @@ impl Pmu {
         };
         let format = (pebs.format as u64) << CAP_FORMAT_SHIFT;
         let baseline = if self.is_adaptive() { CAP_BASELINE } else { 0 };
-        CAP_TRAP | CAP_ARCH_REGS | format | baseline
+        let timing = if pebs.retire_latency { CAP_TIMING } else { 0 };
+        CAP_TRAP | CAP_ARCH_REGS | format | baseline | timing
     }
 
     /// Returns the general counter that the list must name for an event to count on counter

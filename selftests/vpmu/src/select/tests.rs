@@ -105,6 +105,15 @@ fn events_tied_to_a_counter() {
         Case(GOLDEN_COVE, select(0xcd, 0x02), 0x01),     // MEM_TRANS_RETIRED.STORE_SAMPLE
         Case(GOLDEN_COVE, select(0xb7, 0x01), 0),        // Ice Lake's
         Case(GOLDEN_COVE, select(0x2b, 0x01), 0b1111),   // OCR
+        Case(GOLDEN_COVE, select(0xc6, 0x03), 0),        // Redwood Cove's
+        Case(REDWOOD_COVE, select(0xc6, 0x01), 0),       // Golden Cove's
+        Case(REDWOOD_COVE, select(0xc6, 0x02), 0xff),    // FRONTEND_RETIRED.MISP_ANT
+        Case(REDWOOD_COVE, select(0xc6, 0x03), 0xff),    // FRONTEND_RETIRED.*
+        Case(REDWOOD_COVE, select(0xcd, 0x01), 0xfe),    // MEM_TRANS_RETIRED.LOAD_LATENCY_*
+        Case(REDWOOD_COVE, select(0xa4, 0x04), 0x01),    // TOPDOWN.BAD_SPEC_SLOTS
+        Case(REDWOOD_COVE, select(0xd0, 0x09), 0b1111),  // MEM_INST_RETIRED.STLB_HIT_LOADS
+        Case(GOLDEN_COVE, select(0x27, 0x01), 0b1111),   // CORE_SNOOP_RESPONSE.MISS
+        Case(REDWOOD_COVE, select(0x27, 0x01), 0),       // not listed
     ] {
         assert_eq!(counters(model, select), expected, "{model} {select:x?}");
     }
@@ -120,6 +129,7 @@ const SKYLAKE: u32 = 94;
 const ICE_LAKE: u32 = 106;
 const ICE_LAKE_CLIENT: u32 = 125;
 const GOLDEN_COVE: u32 = 143;
+const REDWOOD_COVE: u32 = 173;
 
 #[test]
 fn one_code_has_different_meanings() {
@@ -132,6 +142,7 @@ fn one_code_has_different_meanings() {
         (ICE_LAKE, 0x01, Activity::ConditionalTaken.all()),
         (ICE_LAKE, 0x11, Activity::Conditional.all()),
         (GOLDEN_COVE, 0x80, Activity::Indirect.all()),
+        (REDWOOD_COVE, 0x11, Activity::Conditional.all()),
         (SKYLAKE, 0x80, Source::Nothing),
     ] {
         assert_eq!(
@@ -203,6 +214,13 @@ fn registers_of_events() {
         Some(Register::LoadLatency)
     );
     assert_eq!(register(GOLDEN_COVE, 0xc0, 0x00), None);
+    assert_eq!(register(GOLDEN_COVE, 0xc6, 0x03), None);
+    for umask in [0x02, 0x03] {
+        assert_eq!(
+            register(REDWOOD_COVE, 0xc6, umask),
+            Some(Register::Frontend)
+        );
+    }
 }
 
 #[test]

@@ -54,7 +54,7 @@ const V4: [u32; 4] = [0x0730_0004, 0, 0, 0x603];
 const V5: [u32; 4] = [0x0830_0005, 0, 0xf, 0x8604];
 
 #[rustfmt::skip]
-const CPUS: [Cpu; 12] = [
+const CPUS: [Cpu; 13] = [
     Cpu { name: "Nehalem", model: 26, general: [4, 4], fixed: 3, cpuid: [0x0730_0003, 0x44, 0, 0x603],
           capabilities: 0x1003, select: 0xffff_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0xffff), None], frontend: None, metrics: None },
@@ -89,6 +89,9 @@ const CPUS: [Cpu; 12] = [
           capabilities: FULL_AND_METRICS | 5, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
           offcore: [Some(0x3f_ffff_bfff); 2], frontend: Some(0x7f_ff17), metrics: Some(0xffff_ffff) },
     Cpu { name: "Golden Cove", model: 143, general: [8, 8], fixed: 4, cpuid: V5,
+          capabilities: FULL_AND_METRICS | 0x3f, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
+          offcore: [Some(0x3f_ffff_ffff); 2], frontend: Some(0x7f_ff1f), metrics: Some(u64::MAX) },
+    Cpu { name: "Redwood Cove", model: 173, general: [8, 8], fixed: 4, cpuid: V5,
           capabilities: FULL_AND_METRICS | 0x3f, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
           offcore: [Some(0x3f_ffff_ffff); 2], frontend: Some(0x7f_ff1f), metrics: Some(u64::MAX) },
 ];

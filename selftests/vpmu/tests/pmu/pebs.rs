@@ -43,6 +43,7 @@ use super::{
 
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
+const REDWOOD_COVE: u32 = 173;
 
 const DS_AREA: u32 = 0x600;
 const PEBS_ENABLE: u32 = 0x3f1;
@@ -55,7 +56,7 @@ const OVF_DS_BUFFER: u64 = 1 << 62;
 const ADAPTIVE: u64 = 1 << 34;
 
 /// The models: CPUID model, format, size of a record without the adaptive groups.
-const MODELS: [(u32, u64, u64); 9] = [
+const MODELS: [(u32, u64, u64); 10] = [
     (NEHALEM, 1, 0xb0),
     (WESTMERE, 1, 0xb0),
     (SANDY_BRIDGE, 1, 0xb0),
@@ -65,6 +66,7 @@ const MODELS: [(u32, u64, u64); 9] = [
     (SKYLAKE, 3, 0xc8),
     (ICE_LAKE, 4, 0x20),
     (GOLDEN_COVE, 4, 0x20),
+    (REDWOOD_COVE, 4, 0x20),
 ];
 
 /// The addresses of the DS area and its buffer.
@@ -201,8 +203,9 @@ fn a_cpu_has_it_on_request() {
         assert_eq!(read(&without, MISC_ENABLE) & (3 << 11), 3 << 11);
         assert_eq!(read(&with, MISC_ENABLE) & (3 << 11), 1 << 11);
         let baseline = u64::from(format == 4) << 14;
+        let timing = u64::from(cpu == REDWOOD_COVE) << 17;
         let pebs = read(&with, CAPABILITIES) ^ read(&without, CAPABILITIES);
-        assert_eq!(pebs, 0xc0 | (format << 8) | baseline);
+        assert_eq!(pebs, 0xc0 | (format << 8) | baseline | timing);
         for msr in [DS_AREA, PEBS_ENABLE, DATA_CFG] {
             assert_eq!(without.rdmsr(msr), Some(Err(Fault)));
             let there = msr != DATA_CFG || format == 4;
@@ -246,7 +249,7 @@ fn reserved_bits_fault() {
         let mut pmu = pmu(cpu);
         let enable: u64 = match cpu {
             SANDY_BRIDGE | IVY_BRIDGE => (1 << 63) | 0xf_0000_000f,
-            ICE_LAKE | GOLDEN_COVE => 0xf_0000_00ff,
+            ICE_LAKE | GOLDEN_COVE | REDWOOD_COVE => 0xf_0000_00ff,
             _ => 0xf_0000_000f,
         };
         let mut bits = vec![(PEBS_ENABLE, enable)];
@@ -293,7 +296,8 @@ fn the_event_after_the_overflow_is_sampled() {
                 let state = sample(number);
                 if format == 4 {
                     let basic = page.record::<4>(at);
-                    assert_eq!(basic, [0x20 << 48, state.ip, 2, state.tsc]);
+                    let first = retirement(cpu, state.ip) | (0x20 << 48);
+                    assert_eq!(basic, [first, state.ip, 2, state.tsc]);
                     continue;
                 }
                 let [r0, r1, r2, r3, r4, r5, r6, r7, rest @ ..] = state.regs;
@@ -515,8 +519,8 @@ fn load_latency() {
             (0xffff, 0x10000, 0xa, 3),
         ] {
             let latency = match (cpu, latency) {
-                (GOLDEN_COVE, 0x10000) => 0x7fff_0000_ffff,
-                (GOLDEN_COVE, _) => latency | ((latency / 2) << 32),
+                (GOLDEN_COVE | REDWOOD_COVE, 0x10000) => 0x7fff_0000_ffff,
+                (GOLDEN_COVE | REDWOOD_COVE, _) => latency | ((latency / 2) << 32),
                 _ => latency,
             };
             let mut pmu = pmu(cpu);
@@ -574,14 +578,45 @@ fn addresses() {
     }
 }
 
+/// Returns the latency of an instruction's retirement in the first word of a record.
+fn retirement(cpu: u32, ip: u64) -> u64 {
+    if cpu == REDWOOD_COVE {
+        (1 + ip % 16) << 32
+    } else {
+        0
+    }
+}
+
+/// The latency of retirement is in the records of general counters, not in those of fixed counter 0
+/// alone.
+#[test]
+fn latency_of_retirement() {
+    for cpu in [GOLDEN_COVE, REDWOOD_COVE] {
+        for (counters, has_it) in [(1, true), (1 << 32, false), (1 | (1 << 32), true)] {
+            let mut pmu = pmu(cpu);
+            let mut page = Page::new(END, END, -99);
+            select(&mut pmu, 0, COUNTS | INSTRUCTIONS);
+            write(&mut pmu, FIXED_CTRL, 0xb);
+            write(&mut pmu, GLOBAL_CTRL, 1 | (1 << 32));
+            write(&mut pmu, PEBS_ENABLE, counters);
+            write(&mut pmu, 0xc1, -9i64 as u64);
+            write(&mut pmu, 0x309, (1 << 48) - 9);
+            let ip = sample(first_sample(&mut pmu, &mut page)).ip;
+            let latency = if has_it { retirement(cpu, ip) } else { 0 };
+            let record = page.record::<3>(BUFFER);
+            assert_eq!(record, [latency | (0x20 << 48), ip, counters], "{cpu}");
+        }
+    }
+}
+
 /// The adaptive groups, in their order: memory, general registers, XMM registers, LBR entries.
 #[test]
 fn adaptive_groups() {
-    for cpu in [ICE_LAKE, GOLDEN_COVE] {
+    for cpu in [ICE_LAKE, GOLDEN_COVE, REDWOOD_COVE] {
         for cfg in (0..16).map(|groups| groups | (2 << 24)) {
             let mut pmu = pmu(cpu);
             let mut page = Page::new(END, END, -99);
-            if cpu == GOLDEN_COVE {
+            if cpu != ICE_LAKE {
                 write(&mut pmu, 0x14cf, 32);
                 write(&mut pmu, 0x14ce, 0x7f_0007);
             } else {
@@ -615,12 +650,12 @@ fn adaptive_groups() {
             if cfg & 4 != 0 {
                 wanted.extend(state.xmm.iter().flatten());
             }
-            let info = if cpu == GOLDEN_COVE { 3 | (1 << 60) } else { 3 };
+            let info = if cpu == ICE_LAKE { 3 } else { 3 | (1 << 60) };
             if cfg & 8 != 0 {
                 wanted.extend([2, 0x102, info, 1, 0x101, info, 0, 0, 0]);
             }
             let groups = if cfg & 8 != 0 { cfg } else { cfg & 7 };
-            wanted[0] = groups | ((8 * wanted.len() as u64) << 48);
+            wanted[0] = groups | retirement(cpu, state.ip) | ((8 * wanted.len() as u64) << 48);
             let got: Vec<u64> = (0..wanted.len() as u64)
                 .map(|i| page.word(BUFFER + 8 * i).unwrap())
                 .collect();

@@ -21,10 +21,11 @@ fn the_offcore_registers_belong_to_the_core_or_to_the_thread() {
         (SKYLAKE, false),
         (106, false),
         (143, false),
+        (173, false),
     ] {
         let model = find(model);
         let registers = model.offcore.registers as u32;
-        let event = if model.name == "Golden Cove" {
+        let event = if matches!(model.name, "Golden Cove" | "Redwood Cove") {
             0x12a
         } else {
             0x1b7

@@ -13,6 +13,7 @@ use super::*;
 
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
+const REDWOOD_COVE: u32 = 173;
 
 const FIXED_CTRL: u32 = 0x38d;
 const SLOTS: u32 = 0x30c;
@@ -85,7 +86,7 @@ fn shares_depend_on_the_instructions_and_the_level() {
         Case(USER, 250, 125, [7.75, 1.25, 3.0, 4.0, 1.0, 0.25, 2.0, 2.0]),
         Case(KERNEL, 1000, 1000, [1.0, 3.0, 5.0, 7.0, 1.0, 2.0, 4.0, 5.0]),
     ] {
-        for (model, slots) in [(ICE_LAKE, 7500), (GOLDEN_COVE, 9000)] {
+        for (model, slots) in [(ICE_LAKE, 7500), (GOLDEN_COVE, 9000), (REDWOOD_COVE, 9000)] {
             let mut pmu = counting(model, OF_USER | OF_KERNEL);
             for round in 1..=100 {
                 mix(&mut pmu, user, 1000, loads, branches);

@@ -19,6 +19,7 @@ pub(super) const NEHALEM: Pebs = Pebs {
     precise_store: false,
     load_latency: LL_EN,
     two_latencies: false,
+    retire_latency: false,
 };
 
 /// Sandy Bridge and Ivy Bridge.
@@ -27,6 +28,7 @@ pub(super) const SANDY_BRIDGE: Pebs = Pebs {
     precise_store: true,
     load_latency: 0,
     two_latencies: false,
+    retire_latency: false,
 };
 
 /// Haswell and Broadwell.
@@ -35,6 +37,7 @@ pub(super) const HASWELL: Pebs = Pebs {
     precise_store: false,
     load_latency: LL_EN,
     two_latencies: false,
+    retire_latency: false,
 };
 
 /// Skylake.
@@ -43,6 +46,7 @@ pub(super) const SKYLAKE: Pebs = Pebs {
     precise_store: false,
     load_latency: 0,
     two_latencies: false,
+    retire_latency: false,
 };
 
 /// Ice Lake.
@@ -51,10 +55,17 @@ pub(super) const ICE_LAKE: Pebs = Pebs {
     precise_store: false,
     load_latency: 0,
     two_latencies: false,
+    retire_latency: false,
 };
 
 /// Golden Cove.
 pub(super) const GOLDEN_COVE: Pebs = Pebs {
     two_latencies: true,
     ..ICE_LAKE
+};
+
+/// Redwood Cove: IA32_PERF_CAPABILITIES.PEBS_TIMING_INFO.
+pub(super) const REDWOOD_COVE: Pebs = Pebs {
+    retire_latency: true,
+    ..GOLDEN_COVE
 };

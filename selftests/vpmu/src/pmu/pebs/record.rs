@@ -50,6 +50,11 @@ const CACHE_LATENCY_SHIFT: usize = 32;
 /// The greatest of two latencies.
 const MOST_LATENCY: u64 = 0xffff;
 
+/// The latency of retirement is in the basic group's first word, above the groups.
+const RETIRE_LATENCY_SHIFT: u32 = 32;
+/// By declaration, it is one cycle plus the number in these bits of the instruction's address.
+const RETIRE_LATENCY_BITS: u64 = 0xf;
+
 /// The fields of a record for the instruction's memory access.
 #[derive(Debug, Clone, Copy, Default)]
 struct Access {
@@ -118,8 +123,21 @@ impl Pmu {
                 record.extend(self.lbr_by_age(age));
             }
         }
+        record[0] |= self.retire_latency(counters, sample) << RETIRE_LATENCY_SHIFT;
         record[0] |= (8 * record.len() as u64) << 48;
         record
+    }
+
+    /// Returns the cycles to an instruction's retirement from that of the instruction before it; 0
+    /// if records lack them. Fixed counter 0 does not support them, says the kernel
+    /// (`rwc_get_event_constraints()`).
+    fn retire_latency(&self, counters: u64, sample: &Sample) -> u64 {
+        let has_them = self.pebs.is_some_and(|pebs| pebs.retire_latency);
+        if has_them && counters != 1 << FIXED_SHIFT {
+            1 + (sample.ip & RETIRE_LATENCY_BITS)
+        } else {
+            0
+        }
     }
 
     /// Returns the counters with the flag of adaptive records.
