@@ -4,7 +4,8 @@
 //! text.
 //!
 //! Mainline: `nhm_mem_events_attrs`, `snb_mem_events_attrs`, `hsw_mem_events_attrs`,
-//! `icl_events_attrs`, `glc_events_attrs`, `arch/x86/events/intel/core.c`.
+//! `icl_events_attrs`, `glc_events_attrs`, `mem_is_visible()`,
+//! `arch/x86/events/intel/core.c`.
 
 /// Nehalem, Westmere.
 pub const NEHALEM: &[(&str, &str)] = &[("mem-loads", "event=0x0b,umask=0x10,ldlat=3")];
@@ -26,6 +27,12 @@ pub const GOLDEN_COVE: &[(&str, &str)] = &[
     ("mem-loads", "event=0xcd,umask=0x1,ldlat=3"),
     ("mem-stores", "event=0xcd,umask=0x2"),
     (AUXILIARY, "event=0x03,umask=0x82"),
+];
+
+/// Redwood Cove.
+pub const REDWOOD_COVE: &[(&str, &str)] = &[
+    ("mem-loads", "event=0xcd,umask=0x1,ldlat=3"),
+    ("mem-stores", "event=0xcd,umask=0x2"),
 ];
 
 /// The event that load latency events need in their group. It needs no PEBS.

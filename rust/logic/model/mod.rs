@@ -77,6 +77,7 @@ pub use intel::ivy_bridge::{
     IVY_BRIDGE_SERVER, //
 };
 pub use intel::nehalem::NEHALEM;
+pub use intel::redwood_cove::REDWOOD_COVE;
 pub use intel::sandy_bridge::{
     SANDY_BRIDGE,
     SANDY_BRIDGE_SERVER, //
@@ -105,6 +106,7 @@ pub const INTEL_MODELS: &[&Model] = &[
     &ICE_LAKE,
     &ICE_LAKE_SERVER,
     &GOLDEN_COVE,
+    &REDWOOD_COVE,
     &SILVERMONT,
     &GOLDMONT,
     &GOLDMONT_PLUS,
@@ -129,7 +131,6 @@ pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
     (6, 0xaf), (6, 0xb6), // Crestmont
     (6, 0xdd), // Darkmont
     (6, 0x57), (6, 0x85), // Knights Landing, Knights Mill
-    (6, 0xad), (6, 0xae), // Granite Rapids
     (19, 0x01), // Diamond Rapids
     (6, 0x97), (6, 0x9a), // Alder Lake
     (6, 0xb7), (6, 0xba), (6, 0xbf), // Raptor Lake

@@ -472,6 +472,7 @@ fn load_latency_needs_an_auxiliary_event_on_golden_cove() {
         (0x806f8, false, true),
         (0x806f8, true, false),
         (0x606a6, false, false),
+        (0xa06d1, false, false),
     ] {
         attr.has_auxiliary = has_auxiliary;
         let event = permitted(&pmu(model, 5, 0), &attr);

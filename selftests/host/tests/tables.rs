@@ -22,6 +22,7 @@ use rpmu_logic::logic::capabilities::{
 };
 use rpmu_logic::logic::model::cache_event::NoCacheEvent;
 use rpmu_logic::logic::model::data_source::DataSources;
+use rpmu_logic::logic::model::memory_files;
 use rpmu_logic::logic::model::pebs_events::{
     PebsData,
     PebsEvent, //
@@ -172,8 +173,9 @@ fn every_event_has_mainlines_counters() {
     assert_eq!(lines, [
         ("core2", 13), ("nehalem", 11), ("westmere", 7), ("sandybridge", 16), ("sandybridge", 16),
         ("ivybridge", 17), ("ivybridge", 17), ("haswell", 13), ("broadwell", 9), ("skylake", 9),
-        ("skylake", 9), ("icelake", 25), ("icelake", 25), ("sapphire_rapids", 31), ("silvermont", 3),
-        ("goldmont", 3), ("goldmont_plus", 3), ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
+        ("skylake", 9), ("icelake", 25), ("icelake", 25), ("sapphire_rapids", 31),
+        ("granite_rapids", 31), ("silvermont", 3), ("goldmont", 3), ("goldmont_plus", 3),
+        ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
     ]);
 }
 
@@ -527,6 +529,13 @@ fn every_model_is_what_mainline_sets_up() {
                     + usize::from(init.contains("PMU_FL_MEM_LOADS_AUX"))
                     + usize::from(init.contains("PMU_FL_INSTR_LATENCY"))
                     + usize::from(init.contains("lbr_double_abort = true")),
+                "{name}"
+            );
+            // `mem_is_visible()`.
+            let mut files = model.memory_files.iter();
+            assert_eq!(
+                files.any(|(file, _)| *file == memory_files::AUXILIARY),
+                init.contains("PMU_FL_MEM_LOADS_AUX"),
                 "{name}"
             );
             let is_server = init.contains("pmem = true") || init.contains("source_skl(true)");

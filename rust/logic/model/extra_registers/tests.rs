@@ -9,6 +9,7 @@ use crate::logic::{
         HASWELL,
         INTEL_MODELS,
         NEHALEM,
+        REDWOOD_COVE,
         WESTMERE, //
     },
     regs::{
@@ -76,6 +77,10 @@ fn requirements() {
         ),
         (&GOLDEN_COVE, 0x04c2, 8, Ok(Some((Frontend, None)))),
         (&GOLDEN_COVE, 0x04c2, 7, Err(NoExtraRegister::Value)),
+        (&REDWOOD_COVE, 0x01c6, 1, Ok(None)),
+        (&REDWOOD_COVE, 0x02c6, 9, Ok(Some((Frontend, None)))),
+        (&REDWOOD_COVE, 0x02c6, 0x11, Err(NoExtraRegister::Value)),
+        (&REDWOOD_COVE, 0x03c6, 0x11, Ok(Some((Frontend, None)))),
     ] {
         let found = model
             .extra_register_events

@@ -11,6 +11,7 @@ pub(super) mod haswell;
 pub(super) mod ice_lake;
 pub(super) mod ivy_bridge;
 pub(super) mod nehalem;
+pub(super) mod redwood_cove;
 pub(super) mod sandy_bridge;
 pub(super) mod silvermont;
 pub(super) mod skylake;

@@ -17,6 +17,7 @@ pub const EXCEPTIONS: &[(&str, &[Exception])] = &[
     ("skylake", SKYLAKE),
     ("icelake", ICE_LAKE),
     ("sapphire_rapids", GOLDEN_COVE),
+    ("granite_rapids", GOLDEN_COVE),
     ("silvermont", SILVERMONT),
     ("goldmont_plus", GOLDMONT),
 ];
