@@ -87,6 +87,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("rkl", "rocketlake"),
     ("spr", "sapphirerapids"),
     ("emr", "emeraldrapids"),
+    ("gnr", "graniterapids"),
     ("zen", "amdzen1"),
     ("epyc", "amdzen1"),
     ("zen2", "amdzen2"),
@@ -213,7 +214,7 @@ fn perf_capabilities(pmu_name: &str, metrics: bool) -> u64 {
         }
         "haswell" | "broadwell" => 2 << PEBS_FORMAT,
         "skylake" => 3 << PEBS_FORMAT,
-        "icelake" | "sapphire_rapids" => (4 << PEBS_FORMAT) | PEBS_BASELINE,
+        "icelake" | "sapphire_rapids" | "granite_rapids" => (4 << PEBS_FORMAT) | PEBS_BASELINE,
         _ => 0,
     };
     pebs | (u64::from(metrics) << PERF_METRICS_AVAILABLE)
@@ -262,7 +263,7 @@ impl Traits {
                 ..old
             },
             "skylake" => Self::SKYLAKE,
-            "icelake" | "sapphire_rapids" => Self {
+            "icelake" | "sapphire_rapids" | "granite_rapids" => Self {
                 version: 5,
                 gp: [8, 8],
                 fixed: 4,
@@ -326,6 +327,7 @@ mod tests {
             ("skylakex", 0x7_0000_000f, 0x7_0000_00ff),
             ("icelakex", 0xf_0000_00ff, 0xf_0000_00ff),
             ("spr", 0xf_0000_00ff, 0xf_0000_00ff),
+            ("gnr", 0xf_0000_00ff, 0xf_0000_00ff),
             ("zen2", 0x3f, 0x3f),
             ("zen4", 0x3f, 0x3f),
         ] {

@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn topdown_metrics_follow_their_slots() {
         let level_1 = "topdown-retiring,topdown-bad-spec,topdown-fe-bound,topdown-be-bound";
-        for model in ["icx", "spr"] {
+        for model in ["icx", "spr", "gnr"] {
             let verdicts = |events: &str| verdicts(model, Smt::On, events);
             assert_eq!(verdicts(&format!("{{slots,{level_1}}}")), ["ok"; 5]);
             // Perf adds slots, and puts them first.
