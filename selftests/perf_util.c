@@ -263,6 +263,8 @@ enum cpu_model cpu_model(void)
 		return MODEL_ICE_LAKE;
 	case 0x8f: case 0xcf:
 		return MODEL_GOLDEN_COVE;
+	case 0xad: case 0xae:
+		return MODEL_REDWOOD_COVE;
 	default:
 		return MODEL_OTHER;
 	}

@@ -301,6 +301,7 @@ enum cpu_model {
 	MODEL_SKYLAKE,		/* to Comet Lake */
 	MODEL_ICE_LAKE,		/* to Rocket Lake */
 	MODEL_GOLDEN_COVE,	/* Sapphire Rapids, Emerald Rapids */
+	MODEL_REDWOOD_COVE,	/* Granite Rapids */
 };
 
 /* Returns whether the CPU is AMD's or Hygon's. */

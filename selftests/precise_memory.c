@@ -101,10 +101,10 @@ static void check_access(struct __test_metadata *_metadata, const struct sample 
 	EXPECT_EQ(kind == STORES ? PERF_MEM_OP_STORE : PERF_MEM_OP_LOAD, op(sample));
 }
 
-/* Golden Cove reports the instruction's latency and, separately, the cache latency. */
+/* From Golden Cove on, records have the instruction's latency and the cache latency. */
 static bool tells_two_latencies(void)
 {
-	return cpu_model() == MODEL_GOLDEN_COVE;
+	return cpu_model() >= MODEL_GOLDEN_COVE;
 }
 
 /* Returns the latency in cycles that the threshold is compared with. */
@@ -114,10 +114,19 @@ static __u64 latency(const struct sample *sample)
 }
 
 /*
- * Returns the weight that the emulated PMU declares for loads above a threshold, as
- * PERF_SAMPLE_WEIGHT or in parts.
+ * Returns the latency that the emulated PMU declares for the retirement of the instruction at an
+ * address; 0 on models whose records lack it.
  */
-static __u64 declared_weight(__u64 threshold, bool in_parts)
+static __u16 declared_retirement(__u64 ip)
+{
+	return cpu_model() == MODEL_REDWOOD_COVE ? 1 + ip % 16 : 0;
+}
+
+/*
+ * Returns the weight that the emulated PMU declares for a load above a threshold by the
+ * instruction at an address, as PERF_SAMPLE_WEIGHT or in parts.
+ */
+static __u64 declared_weight(__u64 threshold, bool in_parts, __u64 ip)
 {
 	const __u64 cycles = threshold < 4 ? 4 : threshold + 1;
 	union perf_sample_weight weight = { .var1_dw = cycles };
@@ -126,6 +135,8 @@ static __u64 declared_weight(__u64 threshold, bool in_parts)
 		weight.var1_dw = cycles / 2;
 		weight.var2_w = in_parts ? cycles : 0;
 	}
+	if (in_parts)
+		weight.var3_w = declared_retirement(ip);
 	return weight.full;
 }
 
@@ -157,6 +168,7 @@ TEST_F(precise_memory, load_latency)
 		if (cases[i].one_weight)
 			attr.sample_type ^= PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_WEIGHT;
 		if (event_of_sysfs("mem-loads-aux", &aux)) {
+			EXPECT_EQ(MODEL_GOLDEN_COVE, cpu_model());
 			EXPECT_EQ(-1, perf_open_self(&attr, -1));
 			EXPECT_EQ(ENODATA, errno);
 			aux = counting_user(PERF_TYPE_RAW, aux.config);
@@ -177,7 +189,8 @@ TEST_F(precise_memory, load_latency)
 				EXPECT_LT(attr.config1, latency(&sample));
 			/* As declared by the emulated PMU */
 			if (is_tcg()) {
-				EXPECT_EQ(declared_weight(attr.config1, !cases[i].one_weight),
+				EXPECT_EQ(declared_weight(attr.config1, !cases[i].one_weight,
+							  sample.ip),
 					  sample.weight.full);
 				EXPECT_TRUE(level(&sample) & cases[i].level);
 				EXPECT_EQ(cases[i].number, level_number(&sample));
@@ -256,6 +269,36 @@ TEST_F(precise_memory, addresses_of_loads)
 TEST_F(precise_memory, addresses_of_stores)
 {
 	check_accesses(_metadata, STORES);
+}
+
+/*
+ * Every precise event's sample has the latency of retirement. At precise_ip 3, instructions are on
+ * fixed counter 0, whose records lack it.
+ */
+TEST_F(precise_memory, latency_of_retirement)
+{
+	for (int precise = 2; precise <= self->max; precise++) {
+		struct perf_event_attr attr = sampling(code(INSTRUCTIONS), PERIOD, precise);
+		unsigned int samples = 0, wrong = 0;
+		struct sample sample;
+		struct ring ring;
+
+		attr.sample_type |= PERF_SAMPLE_WEIGHT_STRUCT;
+		ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
+		ASSERT_TRUE(enable(&ring));
+		walk(passes(INSTRUCTIONS, SAMPLES, PERIOD), buffer);
+		ASSERT_TRUE(disable(&ring));
+		while (next_sample(&ring, &sample)) {
+			__u16 declared = precise < 3 ? declared_retirement(sample.ip) : 0;
+
+			samples++;
+			wrong += is_tcg() && sample.weight.var3_w != declared;
+		}
+		TH_LOG("precise_ip %d: %u samples, %u wrong", precise, samples, wrong);
+		EXPECT_NEAR(1, SAMPLES, samples);
+		EXPECT_EQ(0, wrong);
+		close_ring(&ring);
+	}
 }
 
 /* Events that are meant to be precise also count without precise sampling. */
