@@ -30,6 +30,7 @@ fn list_of(cpu: &str) -> &'static str {
         "Broadwell" => "broadwell",
         "Skylake-Client" => "skylake",
         "Icelake-Server" => "icelakex",
+        "GraniteRapids" => "graniterapids",
         "Opteron_G3,family=21,model=2" => "amdfam15h",
         "EPYC-Rome" => "amdzen2",
         "EPYC-Genoa" => "amdzen4",
