@@ -199,7 +199,7 @@ static const char *why_not_here(enum needs needs, __u64 config)
 	case OFFCORE:
 		if (is_amd())
 			return "this CPU has no offcore response events";
-		return cpu_number() == 0x8f || cpu_number() == 0xcf ?
+		return cpu_model() >= MODEL_GOLDEN_COVE ?
 			"this CPU's offcore response events have other codes" : NULL;
 	case NO_LBR:
 		return access(CPU_PMU "/caps/branches", F_OK) == 0 ?

@@ -73,7 +73,7 @@ static unsigned int branch_per_pass(int i)
 
 static __u64 branch_config(int i)
 {
-	const bool moved = cpu_model() == MODEL_ICE_LAKE || cpu_model() == MODEL_GOLDEN_COVE;
+	const bool moved = cpu_model() >= MODEL_ICE_LAKE;
 
 	if (is_amd())
 		return amd_branch_event[i].config;

@@ -41,6 +41,7 @@ static const struct cpu {
 	{ MODEL_SKYLAKE, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0x01c6 },
 	{ MODEL_ICE_LAKE, { 0x01b7, 0x01bb }, 16, 22, 14, 0x01cd, 0x01c6 },
 	{ MODEL_GOLDEN_COVE, { 0x012a, 0x012b }, 16, 22, 38, 0x01cd, 0x01c6 },
+	{ MODEL_REDWOOD_COVE, { 0x012a, 0x012b }, 16, 22, 38, 0x01cd, 0x03c6 },
 };
 
 static const struct cpu *this_cpu(void)

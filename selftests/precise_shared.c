@@ -128,12 +128,12 @@ static const unsigned int periods[] = {
 
 /*
  * One group with as many events as there are general-purpose counters with
- * PEBS. On Golden Cove, all counters except 0 sample instructions; counter 0
+ * PEBS. From Golden Cove on, all counters except 0 sample instructions; counter 0
  * samples branches, of which a pass has one.
  */
 TEST_F(precise_shared, all_counters)
 {
-	const bool has_branches = cpu_model() == MODEL_GOLDEN_COVE;
+	const bool has_branches = cpu_model() >= MODEL_GOLDEN_COVE;
 	const int n = is_adaptive() ? gp_counters() : 4;
 	const unsigned long walked = passes(INSTRUCTIONS, SAMPLES, periods[0]);
 	struct ring rings[MOST];

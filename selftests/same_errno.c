@@ -75,6 +75,8 @@ static const struct {
 	{ PERF_TYPE_RAW, 0x02cd, false },
 	{ PERF_TYPE_RAW, 0x100b, false },
 	{ PERF_TYPE_RAW, 0x01c6, true },	/* front end */
+	{ PERF_TYPE_RAW, 0x02c6, false },
+	{ PERF_TYPE_RAW, 0x03c6, false },
 	{ PERF_TYPE_RAW, 0x40ad, false },
 	{ PERF_TYPE_RAW, 0x04c2, false },
 	{ PERF_TYPE_RAW, GUEST_LBR, false },

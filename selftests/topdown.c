@@ -38,6 +38,7 @@ static int nr_metrics(void)
 	case MODEL_ICE_LAKE:
 		return 4;
 	case MODEL_GOLDEN_COVE:
+	case MODEL_REDWOOD_COVE:
 		return 8;
 	default:
 		return 0;

@@ -14,7 +14,7 @@ trap 'exit 1' HUP INT TERM
 
 # metrics: skips a test on a CPU without PERF_METRICS.
 metrics() {
-	grep -qE '^model name.*(Icelake|Ice Lake|SapphireRapids|Sapphire Rapids|Ice lake)|Icelake|Sapphire' /proc/cpuinfo && return
+	grep -qE '^model name.*(Icelake|Ice Lake|SapphireRapids|Sapphire Rapids|Ice lake)|Icelake|Sapphire|Granite' /proc/cpuinfo && return
 	because "this CPU has no PERF_METRICS"
 	return "$KSFT_SKIP"
 }
