@@ -28,31 +28,34 @@ use crate::{
             CounterMask, //
         },
         rotation::{
-            let_others_join,
-            let_others_pass,
+            look_ahead,
             owes_turns,
             place_after_interval,
             turns,
-            waits_for_its_kind,
+            Beside,
             ContextWants,
             Counted,
             Found,
             GroupWants,
-            Offer,
+            Offered,
+            OnCounter,
+            Search,
+            Vacancy,
             Waiting,
             Wants,
             MOST_DISPLACED,
             MOST_LOOKED_AT,
             TURN, //
         },
-        sched::{
-            cpu_schedule::CpuSchedule,
-            limits::Limits, //
+        sched::cpu_schedule::{
+            CpuSchedule,
+            Entries, //
         },
     },
     perf::{
         Event,
         EventId,
+        PmuDisabled,
         Scheduling, //
     },
     perf_core::{
@@ -199,6 +202,47 @@ fn turns_of(group: WaitingGroup<'_, Driver>, waits: bool, (now, interval): (u64,
     }
 }
 
+/// The events on this CPU that have a planned counter.
+// With a name: what is made of `Iterator::filter_map()` has a long one.
+#[derive(Clone)]
+struct OnCounters<'a> {
+    cx: &'a PmuDisabled<'a, Driver>,
+    context: &'a Context<'a, Driver>,
+    entries: Entries<'a, EventId>,
+}
+
+impl Iterator for OnCounters<'_> {
+    type Item = OnCounter;
+
+    fn next(&mut self) -> Option<OnCounter> {
+        let Self {
+            cx,
+            context,
+            entries,
+        } = self;
+        entries.find_map(|entry| {
+            Some(OnCounter {
+                constraint: entry.constraint,
+                counter: entry.planned()?,
+                rotates: cx.event(entry.event).is_some_and(|it| context.rotates(it)),
+            })
+        })
+    }
+}
+
+/// Returns the events of `schedule` that have a planned counter, for the groups of `context`.
+fn on_counters<'a>(
+    cx: &'a PmuDisabled<'a, Driver>,
+    schedule: &'a CpuSchedule<EventId>,
+    context: &'a Context<'a, Driver>,
+) -> OnCounters<'a> {
+    OnCounters {
+        cx,
+        context,
+        entries: schedule.entries(),
+    }
+}
+
 /// Returns the counters that the events on this CPU may use that do not rotate with the groups of
 /// `context`.
 #[cold]
@@ -207,9 +251,8 @@ fn lasting(
     schedule: &CpuSchedule<EventId>,
     context: &Context<'_, Driver>,
 ) -> CounterMask {
-    let rotates = |id| cx.event(id).is_some_and(|event| context.rotates(event));
-    let entries = schedule.entries().filter(|entry| !rotates(entry.event));
-    let counters = entries.map(|entry| entry.constraint.counters);
+    let lasting = on_counters(cx, schedule, context).filter(|event| !event.rotates);
+    let counters = lasting.map(|event| event.constraint.counters);
     counters.fold(CounterMask::EMPTY, CounterMask::union)
 }
 
@@ -259,102 +302,16 @@ impl Waiting for Candidate<'_> {
     }
 }
 
-/// A group that the perf core offers, one of whose events is being added.
-struct Offered<'a, 't> {
-    driver: &'a Driver,
-    cx: &'a Scheduling<'a, Driver>,
-    cpu: &'a Cpu,
-    rotation: &'t mut RotationState,
-    event: &'a Event<Driver>,
-}
-
-impl<'a> Offered<'a, '_> {
-    fn context(&self) -> Context<'a, Driver> {
-        self.cx.context(self.event)
-    }
-}
-
-impl<'a> Offer for Offered<'a, '_> {
-    type Event = EventId;
-    type Group = Candidate<'a>;
-
-    fn is_corrupting(&self) -> bool {
-        self.event.data().demand.constraint.corrupting
-    }
-
-    fn demand(&self) -> GroupWants {
-        let mut wants = GroupWants::default();
-        self.cx
-            .group(self.event)
-            .for_each_member(|member| wants.add(member.data().demand.constraint));
-        wants
-    }
-
-    fn is_pinned(&self) -> bool {
-        self.cx.is_of_pinned_group(self.event)
-    }
-
-    fn is_found(&self) -> bool {
-        self.cx.is_offered(self.event)
-    }
-
-    fn rotates_with(&self, event: EventId) -> bool {
-        self.cx
-            .event(event)
-            .is_some_and(|it| self.context().rotates(it))
-    }
-
-    #[inline(never)]
-    fn wants(&mut self) -> Option<Wants> {
-        let context = self.context();
-        self.rotation.known_now(&context)
-    }
-
-    #[inline(never)]
-    fn active(&self) -> Wants {
-        let mut active = Wants::NOTHING;
-        self.context().for_each_active(|group| {
-            let wants = wants_of(group);
-            if !wants.is_empty() {
-                active.add(&wants, group.is_exclusive());
-            }
-        });
-        active
-    }
-
-    fn limits(&self) -> Limits {
-        self.driver.limits_now(self.cx, self.cpu)
-    }
-
-    fn may_let_pass(&self) -> bool {
-        self.cx.may_offer()
-    }
-
-    fn may_bring_forward(&self) -> bool {
-        self.cx.is_interval_end()
-    }
-
-    fn is_first(&self) -> bool {
-        let mut is_first = true;
-        self.context().for_each_active(|_| is_first = false);
-        is_first
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.cx.group(self.event).is_exclusive()
-    }
-
-    fn lag(&self) -> u64 {
-        self.cx.group(self.event).lag()
-    }
-
-    fn is_known_useless(&self, reach: CounterMask) -> bool {
-        let left = || (reach, self.context().version().generation());
-        !self.cx.is_interval_end() && self.event.data().turn.left() == left()
-    }
-
-    fn behind(&self) -> impl Iterator<Item = Candidate<'a>> + Clone {
-        Candidates(self.cx.behind(self.event))
+/// Returns what is known of the group of `event`, which the perf core offers.
+fn offered(cx: &Scheduling<'_, Driver>, event: &Event<Driver>) -> Offered {
+    let group = cx.group(event);
+    let mut demand = GroupWants::default();
+    group.for_each_member(|member| demand.add(member.data().demand.constraint));
+    Offered {
+        demand,
+        lag: group.lag(),
+        is_found: cx.is_offered(event),
+        is_exclusive: group.is_exclusive(),
     }
 }
 
@@ -408,7 +365,7 @@ impl Driver {
                     moved = true;
                 }
             };
-            context.for_each_active(|group| charge(group, false));
+            context.active().for_each(|group| charge(group, false));
             if placed_within {
                 let waiting = cx.in_order(&context).take(MOST_LOOKED_AT);
                 let displaced = waiting.filter(|group| owes(*group, clock));
@@ -424,24 +381,6 @@ impl Driver {
         });
     }
 
-    /// Returns the group of `event`, which is being added.
-    #[inline]
-    fn offered<'a, 't>(
-        &'a self,
-        cx: &'a Scheduling<'a, Self>,
-        cpu: &'a Cpu,
-        rotation: &'t mut RotationState,
-        event: &'a Event<Self>,
-    ) -> Offered<'a, 't> {
-        Offered {
-            driver: self,
-            cx,
-            cpu,
-            rotation,
-            event,
-        }
-    }
-
     /// Returns whether `event`, which is being added, has to wait for others of its kind.
     pub(super) fn waits_for_its_kind(
         &self,
@@ -453,12 +392,33 @@ impl Driver {
         if !self.shares_a_core || !self.common.orders_groups {
             return false;
         }
+        let is_corrupting = event.data().demand.constraint.corrupting;
+        (is_corrupting || own.schedule.any_corrupting())
+            && !cx.is_of_pinned_group(event)
+            && self.waits_beside_corrupting(cx, cpu, own, event)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn waits_beside_corrupting(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        cpu: &Cpu,
+        own: &mut Own,
+        event: &Event<Self>,
+    ) -> bool {
         let Own {
             schedule, rotation, ..
         } = own;
-        let counters = self.hardware.pmu.capabilities.all();
-        let mut offered = self.offered(cx, cpu, rotation, event);
-        waits_for_its_kind(schedule, counters, &mut offered)
+        let context = cx.context(event);
+        let wants = rotation.known_now(&context);
+        let beside = Beside::of(on_counters(cx, schedule, &context));
+        offered(cx, event).waits_for_its_kind(
+            wants.as_ref(),
+            (schedule.taken(), beside),
+            self.hardware.pmu.capabilities.all(),
+            &self.limits_now(cx, cpu),
+        )
     }
 
     /// Makes the perf core offer groups that fit behind that of `event`, which is refused, or
@@ -471,22 +431,39 @@ impl Driver {
         own: &mut Own,
         event: &Event<Self>,
     ) {
-        if !self.common.orders_groups {
+        if !self.common.orders_groups || cx.is_of_pinned_group(event) || !cx.may_offer() {
             return;
         }
         let Own {
             schedule, rotation, ..
         } = own;
         let counters = self.hardware.pmu.capabilities.all();
-        let closed = self.left_to_tsx();
-        let mut found = Found::NOTHING;
-        let mut offered = self.offered(cx, cpu, rotation, event);
-        if !let_others_pass(schedule, counters, closed, &mut offered, &mut found) {
+        let vacancy = Vacancy::beside(schedule, counters, self.left_to_tsx());
+        let context = cx.context(event);
+        let generation = context.version().generation();
+        let turn = &event.data().turn;
+        let left = match cx.is_interval_end() {
+            true => CounterMask::EMPTY,
+            false => turn.left_at(generation),
+        };
+        if !vacancy.is_new(left) {
             return;
         }
+        let wants = rotation.known_now(&context);
+        let mut active = Wants::NOTHING;
+        let groups = context.active();
+        let groups = groups.map(|group| (wants_of(group), group.is_exclusive()));
+        if !vacancy.is_wanted(wants.as_ref(), groups, &mut active) {
+            return;
+        }
+        let is_first = context.active().next().is_none();
+        let demand = (wants.as_ref(), &mut active);
+        let mut search = self.conditions(cx, cpu, schedule, &context, demand, is_first);
+        let mut found = Found::NOTHING;
+        let behind = Candidates(cx.behind(event));
+        look_ahead(schedule, &mut search, behind, &mut found);
         self.take_up(cx, cpu, own, event, &found);
-        let generation = cx.context(event).version().generation();
-        event.data().turn.set_left(found.left(), generation);
+        turn.set_left(found.left(), generation);
     }
 
     /// Makes the perf core offer groups that fit beside that of `event`, which is placed as the
@@ -515,11 +492,43 @@ impl Driver {
         let Own {
             schedule, rotation, ..
         } = own;
-        let counters = self.hardware.pmu.capabilities.all();
+        let context = cx.context(event);
+        let is_first = context.active().next().is_none();
+        if !is_first || cx.is_of_pinned_group(event) || !cx.may_offer() {
+            return;
+        }
+        let wants = rotation.known_now(&context);
+        if !wants.is_some_and(|wants| offered(cx, event).lets_others_join(&wants)) {
+            return;
+        }
+        let mut active = Wants::NOTHING;
+        let demand = (wants.as_ref(), &mut active);
+        let mut search = self.conditions(cx, cpu, schedule, &context, demand, false);
         let mut found = Found::NOTHING;
-        let mut offered = self.offered(cx, cpu, rotation, event);
-        if let_others_join(schedule, counters, &mut offered, &mut found) {
-            self.take_up(cx, cpu, own, event, &found);
+        let behind = Candidates(cx.behind(event));
+        look_ahead(schedule, &mut search, behind, &mut found);
+        self.take_up(cx, cpu, own, event, &found);
+    }
+
+    /// Returns the conditions of a search for groups of `context`, with the demand of all of its
+    /// groups and of the active ones.
+    fn conditions<'a>(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        cpu: &Cpu,
+        schedule: &CpuSchedule<EventId>,
+        context: &Context<'_, Self>,
+        (wants, active): (Option<&'a Wants>, &'a mut Wants),
+        is_first: bool,
+    ) -> Search<'a> {
+        Search {
+            counters: self.hardware.pmu.capabilities.all(),
+            limits: self.limits_now(cx, cpu),
+            wants,
+            active,
+            beside: Beside::of(on_counters(cx, schedule, context)),
+            is_first,
+            may_bring_forward: cx.is_interval_end(),
         }
     }
 

@@ -131,21 +131,17 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         changes.is_none_or(|most| seen == most)
     }
 
-    /// Calls `f` for the groups that rotate and are on the CPU, in the order in which they were put
+    /// Returns the groups that rotate and are on the CPU, in the order in which they were put
     /// there.
-    pub fn for_each_active(&self, mut f: impl FnMut(WaitingGroup<'a, T>)) {
+    pub fn active(&self) -> Active<'a, T> {
         // SAFETY: By the type invariant; the list is guarded by the context's lock.
         let head = unsafe { &raw mut (*self.0).flexible_active };
-        // SAFETY: By the type invariant `head` is valid, and the context's lock, which guards the
-        // list, is held.
-        let mut node = unsafe { (*head).next };
-        while node != head {
-            // SAFETY: `node` is not the head, so it is the `active_list` of an event.
-            let it = unsafe { kernel::container_of!(node, bindings::perf_event, active_list) };
-            // SAFETY: As for `head`.
-            node = unsafe { (*node).next };
-            // INVARIANT: The list contains leaders, see `merge_sched_in()`.
-            f(WaitingGroup(it, PhantomData));
+        Active {
+            head,
+            // SAFETY: By the type invariant `head` is valid, and the context's lock is held.
+            // INVARIANT: The first node of the list.
+            next: unsafe { (*head).next },
+            _groups: PhantomData,
         }
     }
 
@@ -217,6 +213,39 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         // SAFETY: The context is locked by the type invariant, and the perf core does not iterate
         // over its tree wherever there is a `Context`.
         unsafe { move_to(group.0, place) };
+    }
+}
+
+/// The groups of a context that are on the CPU.
+///
+/// # Invariants
+///
+/// `head` is that of the list of active groups of a context that is locked for `'a`, and `next` the
+/// head or one of its nodes.
+pub struct Active<'a, T: InternalOperations> {
+    head: *mut bindings::list_head,
+    next: *mut bindings::list_head,
+    _groups: PhantomData<&'a Event<T>>,
+}
+
+impl<'a, T: InternalOperations> Iterator for Active<'a, T> {
+    type Item = WaitingGroup<'a, T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<WaitingGroup<'a, T>> {
+        let node = self.next;
+        if node == self.head {
+            return None;
+        }
+        // SAFETY: `node` is not the head, so by the type invariant it is the `active_list` of an
+        // event.
+        let it = unsafe { kernel::container_of!(node, bindings::perf_event, active_list) };
+        // SAFETY: By the type invariant the node is valid, and the context's lock, which guards the
+        // list, is held.
+        // INVARIANT: The next node of the list, or the head.
+        self.next = unsafe { (*node).next };
+        // INVARIANT: The list contains leaders, see `merge_sched_in()`.
+        Some(WaitingGroup(it, PhantomData))
     }
 }
 

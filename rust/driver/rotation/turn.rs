@@ -66,10 +66,13 @@ impl Turn {
         self.left_at.store(generation, Relaxed);
     }
 
-    /// Returns what [`set_left`](Self::set_left) has recorded.
-    pub(in crate::driver) fn left(&self) -> (CounterMask, u64) {
-        let left = CounterMask::from_bits(self.left.load(Relaxed));
-        (left, self.left_at.load(Relaxed))
+    /// Returns the counters that [`set_left`](Self::set_left) has recorded for this `generation` of
+    /// the context; none for another.
+    pub(in crate::driver) fn left_at(&self, generation: u64) -> CounterMask {
+        match self.left_at.load(Relaxed) == generation {
+            true => CounterMask::from_bits(self.left.load(Relaxed)),
+            false => CounterMask::EMPTY,
+        }
     }
 
     /// Returns the share of the time of the group of which this is the first event. It has been on

@@ -88,31 +88,39 @@ impl<G: Copy> Found<G> {
 }
 
 /// The conditions of a search.
-pub(super) struct Search<'a> {
+#[derive(Debug)]
+pub struct Search<'a> {
     /// The thread's counters.
-    pub(super) counters: CounterMask,
-    pub(super) limits: Limits,
+    pub counters: CounterMask,
+    /// The limits that hold now.
+    pub limits: Limits,
     /// The demand of all groups of the context, if known.
-    pub(super) wants: Option<&'a Wants>,
-    /// The demand of the active groups, if that of all groups is known.
-    pub(super) active: &'a mut Wants,
+    pub wants: Option<&'a Wants>,
+    /// The demand of the active groups, if that of all groups is known. Groups that fit are added.
+    pub active: &'a mut Wants,
     /// The active events on general-purpose counters that rotate with the groups; [`None`] if their
     /// kind does not matter.
-    pub(super) beside: Option<Beside>,
+    pub beside: Option<Beside>,
     /// Set if no group is active.
-    pub(super) is_first: bool,
-    /// Set if groups that [may not pass](Waiting::may_pass) can be found.
-    pub(super) may_bring_forward: bool,
+    pub is_first: bool,
+    /// Set if groups that [may not pass](Waiting::may_pass) can come in front of the offered one:
+    /// an interval has ended.
+    pub may_bring_forward: bool,
 }
 
-/// Finds those of `groups`, tried in this order, that fit beside the events of `schedule`. `found`
-/// is [`Found::NOTHING`].
+/// Finds those of `groups`, which are behind an offered one and are tried in this order, that fit
+/// beside the events of `schedule`. The caller offers them as well, or has those that [may not
+/// pass](Waiting::may_pass) come in front of the offered one, and all groups be offered again; if
+/// others would fit but for the sibling ([`Found::refusal`]), the thread is to wait for it.
+///
+/// `found` is [`Found::NOTHING`]. It is not returned, since the copies would be on the kernel's
+/// stack.
 ///
 /// Where corrupting events halve the counters, groups of the active kind go first; without active
 /// ones, of the kind of the first group that fits. Groups that lag far behind need not be of that
 /// kind. Takes time for groups as long as there are counters that one could use.
 #[inline(never)]
-pub(super) fn look_ahead<G: Waiting>(
+pub fn look_ahead<G: Waiting>(
     schedule: &mut CpuSchedule<G::Event>,
     search: &mut Search<'_>,
     groups: impl Iterator<Item = G> + Clone,
@@ -186,4 +194,7 @@ pub(super) fn look_ahead<G: Waiting>(
         }
     }
     found.reach = reach;
+    drop(trial);
+    // A wish for a group that is not offered yet: it comes again when the group is.
+    let _ = schedule.take_wish();
 }

@@ -10,9 +10,9 @@
 //! Here the order of the tree is by runtime: at the end of an interval each group that has counted
 //! goes behind those with a smaller runtime ([`place_after_interval`]). That takes time for the
 //! groups that have counted, not for those that wait. When a group does not fit, and counters are
-//! left that another could use ([`Wants::could_use`]), the groups behind it are tried once
-//! ([`let_others_pass`]). Those that fit go in front of it, so that the perf core finds them by
-//! itself the next time.
+//! left that another could use ([`Vacancy::is_wanted`]), the groups behind it are tried once
+//! ([`look_ahead`]). Those that fit go in front of it, so that the perf core finds them by itself
+//! the next time.
 //!
 //! A group is charged for the time that it has counted ([`turns`]). It may count for the last
 //! moment of an interval only: tasks and control groups are switched, and where the threads of a
@@ -23,16 +23,23 @@
 //! Groups that may not pass ([`Waiting::may_pass`]) and fit go in front of the refused one at the
 //! end of an interval, and all groups are offered again. So no group starves that fits: those in
 //! front of it in the order by runtime fall behind, or do not fit, or contend for nothing. Groups
-//! that fit behind an exclusive one are found when the first group is placed ([`let_others_join`]).
-//! Where each group is one event, the number of counters in use is the greatest possible, because
-//! sets of events that fit on counters are a matroid.
+//! that fit behind an exclusive one are found when the first group is placed
+//! ([`Offered::lets_others_join`]). Where each group is one event, the number of counters in use is
+//! the greatest possible, because sets of events that fit on counters are a matroid.
 //!
 //! # Corrupting events
 //!
 //! With an event that corrupts the sibling thread's counts, a thread may use half of its counters.
-//! Groups with such events count together ([`waits_for_its_kind`]), and are charged for the
-//! counters that stay unused because of them ([`Wants::charge`]): they count less often, and all
-//! groups together more. Groups that lag far behind do not wait.
+//! Groups with such events count together ([`Offered::waits_for_its_kind`]), and are charged for
+//! the counters that stay unused because of them ([`Wants::charge`]): they count less often, and
+//! all groups together more. Groups that lag far behind do not wait.
+//!
+//! # Facts and plans
+//!
+//! The driver passes facts about the perf core's groups, as values and iterators, and carries out
+//! the plan: a place in the order for each group that has counted, and the groups that go first
+//! ([`Found`]). Costly facts have a step of their own: where no group could use the counters that
+//! are left, the driver neither looks at the groups nor locks the core for its limits.
 //!
 //! # Turns that end by overflow
 //!
@@ -54,14 +61,14 @@ pub use {
         MAX_PERCENT, //
     },
     look_ahead::{
+        look_ahead,
         Found,
+        Search,
         Waiting, //
     },
     offer::{
-        let_others_join,
-        let_others_pass,
-        waits_for_its_kind,
-        Offer, //
+        Offered,
+        Vacancy, //
     },
     queue::{
         lags_far_behind,
@@ -76,6 +83,7 @@ pub use {
     wants::{
         Beside,
         GroupWants,
+        OnCounter,
         Wants,
         TURN, //
     },

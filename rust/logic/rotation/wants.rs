@@ -7,7 +7,10 @@ mod tests;
 
 use crate::logic::{
     model::constraint::Constraint,
-    regs::counter::CounterMask,
+    regs::counter::{
+        CounterId,
+        CounterMask, //
+    },
     sched::limits::Limits, //
 };
 
@@ -82,6 +85,17 @@ pub struct Wants {
     alone: bool,
 }
 
+/// An event with a planned counter.
+#[derive(Clone, Copy, Debug)]
+pub struct OnCounter {
+    /// The counters that it may use.
+    pub constraint: Constraint,
+    /// The planned counter.
+    pub counter: CounterId,
+    /// Set if it rotates with the groups that it is looked at for.
+    pub rotates: bool,
+}
+
 /// Number of events on general-purpose counters that rotate with a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
@@ -92,6 +106,23 @@ pub struct Beside {
 }
 
 impl Beside {
+    /// Counts those of the `events` on a CPU that rotate with a group. [`None`] if corrupting ones
+    /// do not rotate with it: these limit the counters in any case.
+    pub fn of(events: impl Iterator<Item = OnCounter>) -> Option<Self> {
+        let mut beside = Self::default();
+        // Fixed counters are nothing that a corrupting event could contend for.
+        for event in events.filter(|event| event.counter.is_gp()) {
+            let count = match (event.constraint.corrupting, event.rotates) {
+                (true, false) => return None,
+                (false, false) => continue,
+                (true, true) => &mut beside.corrupting,
+                (false, true) => &mut beside.others,
+            };
+            *count = count.wrapping_add(1);
+        }
+        Some(beside)
+    }
+
     /// Returns whether the active groups are corrupting ones; [`None`] if there are no active ones.
     pub(super) const fn kind(self) -> Option<bool> {
         match self {

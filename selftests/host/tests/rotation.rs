@@ -22,15 +22,17 @@ use rpmu_logic::logic::regs::counter::{
     CounterMask, //
 };
 use rpmu_logic::logic::rotation::{
-    let_others_join,
-    let_others_pass,
+    look_ahead,
     place_after_interval,
     turns,
-    waits_for_its_kind,
+    Beside,
     Counted,
     Found,
     GroupWants,
-    Offer,
+    Offered,
+    OnCounter,
+    Search,
+    Vacancy,
     Waiting,
     Wants, //
 };
@@ -170,90 +172,6 @@ impl Waiting for Waits<'_> {
     }
 }
 
-/// A group of a [`Context`] that is being offered.
-struct Offered<'a> {
-    mix: &'a Mix,
-    wants: &'a Wants,
-    active: &'a [usize],
-    /// The group, and those behind it that are offered only on request.
-    group: usize,
-    behind: Vec<Waits<'a>>,
-    is_found: bool,
-    /// Set at the end of an interval.
-    is_over: bool,
-    lag: u64,
-}
-
-impl<'a> Offer for Offered<'a> {
-    type Event = (usize, usize);
-    type Group = Waits<'a>;
-
-    fn is_corrupting(&self) -> bool {
-        self.demand().is_corrupting()
-    }
-
-    fn demand(&self) -> GroupWants {
-        Waits(self.group, self.mix, 0).wants()
-    }
-
-    fn is_pinned(&self) -> bool {
-        false
-    }
-
-    fn is_found(&self) -> bool {
-        self.is_found
-    }
-
-    fn rotates_with(&self, (group, _): (usize, usize)) -> bool {
-        group != PINNED
-    }
-
-    fn wants(&mut self) -> Option<Wants> {
-        Some(*self.wants)
-    }
-
-    fn active(&self) -> Wants {
-        let mut active = Wants::NOTHING;
-        for group in self.active {
-            let group = Waits(*group, self.mix, 0);
-            active.add(&group.wants(), group.is_exclusive());
-        }
-        active
-    }
-
-    fn limits(&self) -> Limits {
-        self.mix.limits()
-    }
-
-    fn may_let_pass(&self) -> bool {
-        true
-    }
-
-    fn may_bring_forward(&self) -> bool {
-        self.is_over
-    }
-
-    fn is_first(&self) -> bool {
-        self.active.is_empty()
-    }
-
-    fn is_exclusive(&self) -> bool {
-        Waits(self.group, self.mix, 0).is_exclusive()
-    }
-
-    fn lag(&self) -> u64 {
-        self.lag
-    }
-
-    fn is_known_useless(&self, _reach: CounterMask) -> bool {
-        false
-    }
-
-    fn behind(&self) -> impl Iterator<Item = Waits<'a>> + Clone {
-        self.behind.clone().into_iter()
-    }
-}
-
 /// The groups of a context, and the perf core, which offers them in the order of its tree.
 struct Context<'a> {
     mix: &'a Mix,
@@ -380,6 +298,17 @@ impl<'a> Context<'a> {
         order
     }
 
+    /// Returns the events that have a planned counter.
+    fn on_counters(&self) -> impl Iterator<Item = OnCounter> + '_ {
+        self.schedule.entries().filter_map(|entry| {
+            Some(OnCounter {
+                constraint: entry.constraint,
+                counter: entry.planned()?,
+                rotates: entry.event.0 != PINNED,
+            })
+        })
+    }
+
     /// Offers all groups after an interval. Returns the number of groups that were tried by
     /// look-ahead.
     fn schedule(&mut self) -> u32 {
@@ -409,22 +338,16 @@ impl<'a> Context<'a> {
                 failed = true;
                 continue;
             }
-            let offered = |active, behind: &[usize]| {
-                let behind = behind.iter().filter(|it| !is_found[**it]);
-                let lag = |group: usize| self.latest - self.runtime[group];
-                Offered {
-                    mix: self.mix,
-                    wants: &self.wants,
-                    active,
-                    group,
-                    behind: behind.map(|it| Waits(*it, self.mix, lag(*it))).collect(),
-                    lag: lag(group),
-                    is_found: is_found[group],
-                    is_over,
-                }
+            let lag = |group: usize| self.latest - self.runtime[group];
+            let offered = Offered {
+                demand: Waits(group, self.mix, 0).wants(),
+                lag: lag(group),
+                is_found: is_found[group],
+                is_exclusive: is_exclusive(&group),
             };
-            let mut offer = offered(&self.active, &[]);
-            let mut fits = !waits_for_its_kind(&self.schedule, self.counters, &mut offer);
+            let on_cpu = (self.schedule.taken(), Beside::of(self.on_counters()));
+            let wants = Some(&self.wants);
+            let mut fits = !offered.waits_for_its_kind(wants, on_cpu, self.counters, &limits);
             if fits {
                 self.schedule.begin();
                 Waits(group, self.mix, 0).for_each_event(|event, demand, last| {
@@ -435,16 +358,37 @@ impl<'a> Context<'a> {
                     self.schedule.cancel();
                 }
             }
-            let mut offer = offered(&self.active, &order[place + 1..]);
-            let (schedule, mut found) = (&mut self.schedule, Found::NOTHING);
-            let searched = if fits {
-                let_others_join(schedule, self.counters, &mut offer, &mut found)
+            let mut active = Wants::NOTHING;
+            let no_other = self.active.is_empty();
+            let (searches, is_first) = if fits {
+                let joins = is_over && no_other && offered.lets_others_join(&self.wants);
+                (joins, false)
             } else {
                 failed = true;
-                let_others_pass(schedule, self.counters, closed, &mut offer, &mut found)
+                let vacancy = Vacancy::beside(&mut self.schedule, self.counters, closed);
+                let groups = self.active.iter().map(|it| Waits(*it, self.mix, 0));
+                let groups = groups.map(|group| (group.wants(), group.is_exclusive()));
+                let is_new = vacancy.is_new(CounterMask::EMPTY);
+                (
+                    is_new && vacancy.is_wanted(wants, groups, &mut active),
+                    no_other,
+                )
             };
             let mut others = Vec::new();
-            if searched {
+            if searches {
+                let mut search = Search {
+                    counters: self.counters,
+                    limits,
+                    wants,
+                    active: &mut active,
+                    beside: Beside::of(self.on_counters()),
+                    is_first,
+                    may_bring_forward: is_over,
+                };
+                let behind = order[place + 1..].iter().filter(|it| !is_found[**it]);
+                let behind = behind.map(|it| Waits(*it, self.mix, lag(*it)));
+                let mut found = Found::NOTHING;
+                look_ahead(&mut self.schedule, &mut search, behind, &mut found);
                 looked_at += found.looked_at;
                 others.extend(found.groups().map(|it| (it.0, it.may_pass())));
             }

@@ -2,11 +2,13 @@
 
 //! One CPU: the perf core's handling of its groups, with the driver's decisions.
 
-use super::group::Group;
+use super::group::{
+    Candidate,
+    Group, //
+};
 use super::order::{
     numbers,
     Move,
-    Offered,
     Order, //
 };
 use super::outcomes::{
@@ -28,14 +30,17 @@ use crate::logic::regs::counter::{
 };
 use crate::logic::rotation::{
     lags_far_behind,
-    let_others_join,
-    let_others_pass,
+    look_ahead,
     owes_turns,
     place_after_interval,
     turns,
-    waits_for_its_kind,
+    Beside,
     Counted,
     Found,
+    Offered,
+    OnCounter,
+    Search,
+    Vacancy,
     Wants,
     MOST_DISPLACED,
     MOST_LOOKED_AT, //
@@ -429,34 +434,44 @@ impl<'a> Cpu<'a> {
         })
     }
 
-    /// Returns the schedule, and a group in the form that the driver's decisions use.
-    fn offered(
-        &mut self,
-        number: usize,
-        core: Option<&Core>,
-    ) -> (&mut CpuSchedule<EventNumber>, Offered<'_>) {
-        let offered = Offered {
-            number,
-            limits: self.limits(core),
-            groups: &self.groups,
-            previous: &self.previous,
-            pinned_active: &self.pinned_active,
-            flexible: &self.flexible,
-            flexible_active: &self.flexible_active,
-            order: &self.order,
-            is_over: self.is_over,
+    /// Returns what is known of a flexible group that is offered.
+    fn offered(&self, group: usize) -> Offered {
+        Offered {
+            demand: self.groups[group].wants(),
+            lag: self.order.lag(group),
+            is_found: self.order.offered[group],
+            is_exclusive: self.groups[group].exclusive,
+        }
+    }
+
+    /// Returns the events that have a planned counter.
+    fn on_counters(&self) -> impl Iterator<Item = OnCounter> + '_ {
+        let pinned = |event| {
+            let mut pinned = self.pinned_active.iter();
+            pinned.any(|group| self.groups[*group].has(event))
         };
-        (&mut self.schedule, offered)
+        self.schedule.entries().filter_map(move |entry| {
+            Some(OnCounter {
+                constraint: entry.constraint,
+                counter: entry.planned()?,
+                rotates: !pinned(entry.event),
+            })
+        })
     }
 
     /// Mirrors `waits_for_its_kind()` in `rust/driver/rotation.rs`.
-    fn waits_for_its_kind(&mut self, group: usize, core: Option<&Core>) -> bool {
-        if !self.order.decides || !self.threads_agree {
+    fn waits_for_its_kind(&self, group: usize, core: Option<&Core>) -> bool {
+        let offered = self.offered(group);
+        let any_corrupting = offered.demand.is_corrupting() || self.schedule.any_corrupting();
+        if !self.order.decides || !self.threads_agree || !any_corrupting {
             return false;
         }
-        let counters = self.machine.pmu.capabilities.all();
-        let (schedule, mut offered) = self.offered(group, core);
-        waits_for_its_kind(schedule, counters, &mut offered)
+        offered.waits_for_its_kind(
+            Some(&self.order.wants),
+            (self.schedule.taken(), Beside::of(self.on_counters())),
+            self.machine.pmu.capabilities.all(),
+            &self.limits(core),
+        )
     }
 
     /// Mirrors `let_others_pass()` there.
@@ -465,36 +480,71 @@ impl<'a> Cpu<'a> {
             return;
         }
         let counters = self.machine.pmu.capabilities.all();
-        let closed = closed(self.machine);
-        let (schedule, mut offered) = self.offered(refused, core.as_deref());
-        let mut found = Found::NOTHING;
-        if !let_others_pass(schedule, counters, closed, &mut offered, &mut found) {
+        let vacancy = Vacancy::beside(&mut self.schedule, counters, closed(self.machine));
+        let left = match self.is_over {
+            true => CounterMask::EMPTY,
+            false => self.order.left[refused],
+        };
+        if !vacancy.is_new(left) {
             return;
         }
-        let (groups, left) = (numbers(&found), found.left());
-        if let Some(core) = core.filter(|_| found.refusal.is_some()) {
-            self.smt.wait(core, self.thread);
+        let mut active = Wants::NOTHING;
+        let groups = self.flexible_active.iter().map(|it| &self.groups[*it]);
+        let groups = groups.map(|group| (group.wants(), group.exclusive));
+        if vacancy.is_wanted(Some(&self.order.wants), groups, &mut active) {
+            let is_first = self.flexible_active.is_empty();
+            self.order.left[refused] = self.look_behind(refused, core, &mut active, is_first);
         }
-        self.order.left[refused] = left;
-        self.find(&groups, refused);
     }
 
     /// Mirrors `let_others_join()` there.
     fn let_others_join(&mut self, placed: usize, core: Option<&mut Core>) {
-        if !self.order.decides {
-            return;
+        let is_first = self.flexible_active.is_empty();
+        if self.order.decides
+            && self.is_over
+            && is_first
+            && self.offered(placed).lets_others_join(&self.order.wants)
+        {
+            self.look_behind(placed, core, &mut { Wants::NOTHING }, false);
         }
-        let counters = self.machine.pmu.capabilities.all();
-        let (schedule, mut offered) = self.offered(placed, core.as_deref());
+    }
+
+    /// Looks for groups behind an offered one, and has them offered or brought forward. Returns the
+    /// counters that are left.
+    fn look_behind(
+        &mut self,
+        offered: usize,
+        core: Option<&mut Core>,
+        active: &mut Wants,
+        is_first: bool,
+    ) -> CounterMask {
+        let mut search = Search {
+            counters: self.machine.pmu.capabilities.all(),
+            limits: self.limits(core.as_deref()),
+            wants: Some(&self.order.wants),
+            active,
+            beside: Beside::of(self.on_counters()),
+            is_first,
+            may_bring_forward: self.is_over,
+        };
+        let (groups, previous, order) = (&self.groups, &self.previous, &self.order);
+        let flexible = self.flexible.iter().copied();
+        let behind = flexible.skip_while(|it| *it != offered).skip(1);
+        let behind = behind.filter(|it| !order.offered[*it]);
+        let behind = behind.map(|number| Candidate {
+            group: &groups[number],
+            number,
+            previous,
+            lag: order.lag(number),
+        });
         let mut found = Found::NOTHING;
-        if !let_others_join(schedule, counters, &mut offered, &mut found) {
-            return;
-        }
-        let groups = numbers(&found);
+        look_ahead(&mut self.schedule, &mut search, behind, &mut found);
+        let (groups, left) = (numbers(&found), found.left());
         if let Some(core) = core.filter(|_| found.refusal.is_some()) {
             self.smt.wait(core, self.thread);
         }
-        self.find(&groups, placed);
+        self.find(&groups, offered);
+        left
     }
 
     fn find(&mut self, found: &[(usize, bool)], by: usize) {

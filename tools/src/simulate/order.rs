@@ -3,23 +3,13 @@
 //! The order in which the perf core offers the flexible groups of a context, for the driver's
 //! decisions.
 
-use super::group::{
-    Candidate,
-    Group, //
-};
-use super::EventNumber;
-use crate::logic::regs::counter::{
-    CounterId,
-    CounterMask, //
-};
+use super::group::Candidate;
+use crate::logic::regs::counter::CounterMask;
 use crate::logic::rotation::{
     Found,
-    GroupWants,
-    Offer,
     Waiting,
     Wants, //
 };
-use crate::logic::sched::limits::Limits;
 
 /// The order of the flexible groups.
 pub(super) struct Order {
@@ -126,100 +116,6 @@ pub(super) struct Move {
     pub(super) group: usize,
     pub(super) to: usize,
     pub(super) is_behind: bool,
-}
-
-/// A flexible group that is offered.
-pub(super) struct Offered<'a> {
-    pub(super) number: usize,
-    pub(super) groups: &'a [Group],
-    pub(super) previous: &'a [Option<CounterId>],
-    pub(super) pinned_active: &'a [usize],
-    pub(super) flexible: &'a [usize],
-    pub(super) flexible_active: &'a [usize],
-    pub(super) order: &'a Order,
-    pub(super) is_over: bool,
-    pub(super) limits: Limits,
-}
-
-impl<'a> Offer for Offered<'a> {
-    type Event = EventNumber;
-    type Group = Candidate<'a>;
-
-    fn is_corrupting(&self) -> bool {
-        self.demand().is_corrupting()
-    }
-
-    fn demand(&self) -> GroupWants {
-        self.groups[self.number].wants()
-    }
-
-    fn is_pinned(&self) -> bool {
-        false
-    }
-
-    fn is_found(&self) -> bool {
-        self.order.offered[self.number]
-    }
-
-    fn rotates_with(&self, event: EventNumber) -> bool {
-        let mut pinned = self.pinned_active.iter();
-        !pinned.any(|group| self.groups[*group].has(event))
-    }
-
-    fn wants(&mut self) -> Option<Wants> {
-        Some(self.order.wants)
-    }
-
-    fn active(&self) -> Wants {
-        let mut active = Wants::NOTHING;
-        for group in self.flexible_active {
-            active.add(&self.groups[*group].wants(), self.groups[*group].exclusive);
-        }
-        active
-    }
-
-    fn limits(&self) -> Limits {
-        self.limits
-    }
-
-    fn may_let_pass(&self) -> bool {
-        true
-    }
-
-    fn may_bring_forward(&self) -> bool {
-        self.is_over
-    }
-
-    fn is_first(&self) -> bool {
-        self.flexible_active.is_empty()
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.groups[self.number].exclusive
-    }
-
-    fn lag(&self) -> u64 {
-        self.order.lag(self.number)
-    }
-
-    fn is_known_useless(&self, reach: CounterMask) -> bool {
-        !self.is_over && self.order.left[self.number] == reach
-    }
-
-    fn behind(&self) -> impl Iterator<Item = Candidate<'a>> + Clone {
-        let (groups, previous, order) = (self.groups, self.previous, self.order);
-        let number = self.number;
-        let flexible = self.flexible.iter().copied();
-        let behind = flexible.skip_while(move |it| *it != number).skip(1);
-        behind
-            .filter(move |it| !order.offered[*it])
-            .map(move |number| Candidate {
-                group: &groups[number],
-                number,
-                previous,
-                lag: order.lag(number),
-            })
-    }
 }
 
 /// Returns the numbers of the groups that were found, each with whether it may pass.
