@@ -68,98 +68,134 @@ use crate::{
 };
 use kernel::cpu::CpuId;
 use known::{
+    Demands,
     Known,
     RotationState,
     KNOWN, //
 };
 
-impl RotationState {
-    /// Returns the demand of the groups of `context`, or of those for `cgroups`, if cached, brought
-    /// up to date.
-    fn known(
-        &mut self,
-        context: &Context<'_, Driver>,
-        cgroups: Option<&Cgroups>,
-    ) -> Option<&mut Known> {
-        let version = context.version();
-        let cgroup = cgroups.and_then(Cgroups::id);
-        let mut entries = self.known.iter_mut().flatten();
-        let known = entries.find(|it| it.is(&version, cgroup))?;
-        let changes = version
-            .generation()
-            .wrapping_sub(known.version.generation());
-        if changes == 0 {
-            return Some(known);
-        }
-        if !ContextWants::can_follow(changes) {
-            return None;
-        }
-        let groups = &mut known.groups;
-        let mut whole = true;
-        let all_there = context.for_each_since(Some(&known.version), |group, is_leader| {
-            if cgroups.is_none_or(|it| it.have(group)) {
-                groups.add(&wants_of(group), group.is_exclusive());
-                whole &= is_leader.0;
-            }
-        });
-        groups.changed(whole, all_there);
-        known.version = version;
-        Some(known)
-    }
-
+impl Demands {
     /// Returns the demand of the groups of `context` that contend with one another now, if cached:
     /// of all groups, or where corrupting events are among them, of those that can be on the CPU
-    /// with the task that is there.
-    fn known_now(&mut self, context: &Context<'_, Driver>) -> Option<Wants> {
-        let all = *self.known(context, None)?.groups.wants();
-        match cgroups_of(context, &all) {
-            None => Some(all),
-            Some(cgroups) => {
-                let known = self.known(context, Some(&cgroups))?;
-                Some(*known.groups.wants())
-            }
-        }
+    /// with the task that is there. Where the latter is not cached, that of all stands in for it.
+    fn now(&mut self, context: &Context<'_, Driver>) -> Option<&Wants> {
+        let all = follow(&mut *self.contexts, context, None)?;
+        let all = all.1.groups.wants();
+        let Some(cgroups) = cgroups_of(context, all) else {
+            return Some(all);
+        };
+        let known = follow(&mut *self.cgroups, context, Some(&cgroups));
+        Some(known.map_or(all, |(_, known)| known.groups.wants()))
     }
 
     /// Returns this demand at the end of an interval, and caches it.
-    fn look_at(&mut self, context: &Context<'_, Driver>) -> Wants {
-        let all = self.walk(context, None);
-        match cgroups_of(context, &all) {
+    fn at_end(&mut self, context: &Context<'_, Driver>) -> &Wants {
+        let Self {
+            contexts,
+            next,
+            cgroups: of_cgroups,
+            places,
+        } = self;
+        let new_place = || {
+            *next = next.wrapping_add(1) % KNOWN;
+            Some(*next)
+        };
+        let all = look_at(&mut **contexts, context, None, new_place);
+        let all = all.map_or(const { &Wants::NOTHING }, |(_, all)| all);
+        let Some(cgroups) = cgroups_of(context, all) else {
+            return all;
+        };
+        let new_place = || places.new_entry();
+        match look_at(&mut **of_cgroups, context, Some(&cgroups), new_place) {
+            Some((place, wants)) => {
+                places.used(place);
+                wants
+            }
             None => all,
-            Some(cgroups) => self.walk(context, Some(&cgroups)),
         }
     }
+}
 
-    /// Returns the demand of the groups of `context`, or of those for `cgroups`, at the end of an
-    /// interval, and caches it.
-    fn walk(&mut self, context: &Context<'_, Driver>, cgroups: Option<&Cgroups>) -> Wants {
-        if let Some(known) = self.known(context, cgroups) {
-            if known.groups.end_interval() {
-                return *known.groups.wants();
-            }
-        }
-        let version = context.version();
-        let cgroup = cgroups.and_then(Cgroups::id);
-        let mut groups = ContextWants::NOTHING;
-        let _ = context.for_each_since(None, |group, is_leader| {
-            if is_leader.0 && cgroups.is_none_or(|it| it.have(group)) {
-                groups.add(&wants_of(group), group.is_exclusive());
-            }
-        });
-        let is_it = |it: &Option<Known>| it.as_ref().is_some_and(|it| it.is(&version, cgroup));
-        let place = self.known.iter().position(is_it).unwrap_or_else(|| {
-            self.next = self.next.wrapping_add(1) % KNOWN;
-            self.next
-        });
-        if let Some(slot) = self.known.get_mut(place) {
-            *slot = Some(Known {
-                version,
-                cgroup,
-                groups,
-            });
-        }
-        *groups.wants()
+/// Returns the demand of the groups of `context`, or of those for `cgroups`, if among `known`, with
+/// its place there, brought up to date.
+fn follow<'a>(
+    known: &'a mut [Option<Known>],
+    context: &Context<'_, Driver>,
+    cgroups: Option<&Cgroups>,
+) -> Option<(usize, &'a mut Known)> {
+    let version = context.version();
+    let cgroup = cgroups.and_then(Cgroups::id);
+    let mut places = known.iter_mut().enumerate();
+    let (place, known) = places.find_map(|(place, known)| {
+        let known = known.as_mut().filter(|it| it.is(&version, cgroup))?;
+        Some((place, known))
+    })?;
+    let changes = version
+        .generation()
+        .wrapping_sub(known.version.generation());
+    if changes == 0 {
+        return Some((place, known));
     }
+    if !ContextWants::can_follow(changes) {
+        return None;
+    }
+    let groups = &mut known.groups;
+    let mut whole = true;
+    let all_there = context.for_each_since(Some(&known.version), |group, is_leader| {
+        if cgroups.is_none_or(|it| it.have(group)) {
+            groups.add(&wants_of(group), group.is_exclusive());
+            whole &= is_leader.0;
+        }
+    });
+    groups.changed(whole, all_there);
+    known.version = version;
+    Some((place, known))
+}
+
+/// Returns the demand of the groups of `context`, or of those for `cgroups`, at the end of an
+/// interval, with its place among `known`. If it is not there, or not good any more, the groups are
+/// walked; unless it is not there, and `new_place` has no place for it: [`None`] then.
+fn look_at<'a>(
+    known: &'a mut [Option<Known>],
+    context: &Context<'_, Driver>,
+    cgroups: Option<&Cgroups>,
+    new_place: impl FnOnce() -> Option<usize>,
+) -> Option<(usize, &'a Wants)> {
+    let followed = follow(known, context, cgroups);
+    let good = followed.and_then(|(place, known)| known.groups.end_interval().then_some(place));
+    let place = match good {
+        Some(place) => place,
+        None => walk(known, context, cgroups, new_place)?,
+    };
+    let known = known.get(place)?.as_ref()?;
+    Some((place, known.groups.wants()))
+}
+
+/// Walks the groups of `context`, and puts their demand among `known`. Returns the place.
+#[cold]
+#[inline(never)]
+fn walk(
+    known: &mut [Option<Known>],
+    context: &Context<'_, Driver>,
+    cgroups: Option<&Cgroups>,
+    new_place: impl FnOnce() -> Option<usize>,
+) -> Option<usize> {
+    let version = context.version();
+    let cgroup = cgroups.and_then(Cgroups::id);
+    let is_it = |it: &Option<Known>| it.as_ref().is_some_and(|it| it.is(&version, cgroup));
+    let place = known.iter().position(is_it).or_else(new_place)?;
+    let known = known.get_mut(place)?.insert(Known {
+        version,
+        cgroup,
+        groups: ContextWants::NOTHING,
+    });
+    let _ = context.for_each_since(None, |group, is_leader| {
+        if is_leader.0 && cgroups.is_none_or(|it| it.have(group)) {
+            let groups = &mut known.groups;
+            groups.add(&wants_of(group), group.is_exclusive());
+        }
+    });
+    Some(place)
 }
 
 /// Returns the control groups of the task on this CPU, if groups that are for these alone can be on
@@ -327,15 +363,22 @@ impl Driver {
         } = &mut *own;
         let all = self.hardware.pmu.capabilities.all();
         let clock = cx.clock();
-        let brought_forward = core::mem::take(&mut rotation.brought_forward);
-        let placed_within = core::mem::take(&mut rotation.placed_within);
-        rotation.any_alone = false;
+        let RotationState {
+            demands,
+            brought_forward,
+            placed_within,
+            any_alone,
+            ..
+        } = rotation;
+        let brought_forward = core::mem::take(brought_forward);
+        let placed_within = core::mem::take(placed_within);
+        *any_alone = false;
         cx.for_each_context(|context| {
             if !context.may_be_ordered() {
                 return;
             }
-            let wants = rotation.look_at(&context);
-            rotation.any_alone |= wants.any_alone();
+            let wants = demands.at_end(&context);
+            *any_alone |= wants.any_alone();
             let latest = context.latest();
             let mut moved = false;
             let mut charge = |group: WaitingGroup<'_, Self>, waits: bool| {
@@ -356,7 +399,7 @@ impl Driver {
                 };
                 let lasting = || lasting(cx, schedule, &context);
                 let limits = || self.limits_now(cx, cpu);
-                let place = place_after_interval(&counted, latest, &wants, all, lasting, limits);
+                let place = place_after_interval(&counted, latest, wants, all, lasting, limits);
                 if let Some(place) = place {
                     context.requeue(group, place);
                     // The perf core may not offer the group for a while, behind one that is
@@ -411,10 +454,10 @@ impl Driver {
             schedule, rotation, ..
         } = own;
         let context = cx.context(event);
-        let wants = rotation.known_now(&context);
+        let wants = rotation.demands.now(&context);
         let beside = Beside::of(on_counters(cx, schedule, &context));
         offered(cx, event).waits_for_its_kind(
-            wants.as_ref(),
+            wants,
             (schedule.taken(), beside),
             self.hardware.pmu.capabilities.all(),
             &self.limits_now(cx, cpu),
@@ -449,15 +492,15 @@ impl Driver {
         if !vacancy.is_new(left) {
             return;
         }
-        let wants = rotation.known_now(&context);
+        let wants = rotation.demands.now(&context);
         let mut active = Wants::NOTHING;
         let groups = context.active();
         let groups = groups.map(|group| (wants_of(group), group.is_exclusive()));
-        if !vacancy.is_wanted(wants.as_ref(), groups, &mut active) {
+        if !vacancy.is_wanted(wants, groups, &mut active) {
             return;
         }
         let is_first = context.active().next().is_none();
-        let demand = (wants.as_ref(), &mut active);
+        let demand = (wants, &mut active);
         let mut search = self.conditions(cx, cpu, schedule, &context, demand, is_first);
         let mut found = Found::NOTHING;
         let behind = Candidates(cx.behind(event));
@@ -497,12 +540,12 @@ impl Driver {
         if !is_first || cx.is_of_pinned_group(event) || !cx.may_offer() {
             return;
         }
-        let wants = rotation.known_now(&context);
-        if !wants.is_some_and(|wants| offered(cx, event).lets_others_join(&wants)) {
+        let wants = rotation.demands.now(&context);
+        if !wants.is_some_and(|wants| offered(cx, event).lets_others_join(wants)) {
             return;
         }
         let mut active = Wants::NOTHING;
-        let demand = (wants.as_ref(), &mut active);
+        let demand = (wants, &mut active);
         let mut search = self.conditions(cx, cpu, schedule, &context, demand, false);
         let mut found = Found::NOTHING;
         let behind = Candidates(cx.behind(event));

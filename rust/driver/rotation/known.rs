@@ -3,12 +3,15 @@
 //! The state of a CPU for the groups that rotate on it.
 
 use crate::{
-    logic::rotation::ContextWants,
+    logic::rotation::{
+        ContextWants,
+        Places, //
+    },
     perf_core::Version, //
 };
 use kernel::prelude::*;
 
-/// Number of contexts whose demand is cached on a CPU.
+/// Number of contexts whose demand is cached on a CPU, and of control groups.
 pub(super) const KNOWN: usize = 8;
 
 /// The demand of the groups of a context.
@@ -28,10 +31,32 @@ impl Known {
 }
 
 /// A cache of the demand of groups that rotate on a CPU.
-pub(in crate::driver) struct RotationState {
-    pub(super) known: KBox<[Option<Known>; KNOWN]>,
+pub(super) struct Demands {
+    /// The demand of all groups of a context.
+    pub(super) contexts: KBox<[Option<Known>; KNOWN]>,
     /// The entry to replace next.
     pub(super) next: usize,
+    /// The demand of the groups beside tasks of one control group. Apart from the others: many
+    /// control groups leave these in place.
+    pub(super) cgroups: KBox<[Option<Known>; KNOWN]>,
+    pub(super) places: Places<KNOWN>,
+}
+
+impl Demands {
+    fn new() -> Result<Self> {
+        let nothing = || KBox::init(pin_init::init_array_from_fn(|_| None), GFP_KERNEL);
+        Ok(Self {
+            contexts: nothing()?,
+            next: 0,
+            cgroups: nothing()?,
+            places: Places::NEW,
+        })
+    }
+}
+
+/// The state of rotation on a CPU.
+pub(in crate::driver) struct RotationState {
+    pub(super) demands: Demands,
     /// Set if a group was brought forward since an interval has ended.
     pub(super) brought_forward: bool,
     /// Set if groups were placed within this interval, while the threads of the core contended.
@@ -44,12 +69,10 @@ pub(in crate::driver) struct RotationState {
 }
 
 impl RotationState {
-    /// Creates an empty cache. `ENOMEM` without memory.
+    /// Creates the state, with an empty cache. `ENOMEM` without memory.
     pub(in crate::driver) fn new() -> Result<Self> {
-        let known = KBox::init(pin_init::init_array_from_fn(|_| None), GFP_KERNEL)?;
         Ok(Self {
-            known,
-            next: 0,
+            demands: Demands::new()?,
             brought_forward: false,
             placed_within: false,
             put_off: false,

@@ -51,6 +51,7 @@ mod context_wants;
 mod early_end;
 mod look_ahead;
 mod offer;
+mod places;
 mod queue;
 mod wants;
 
@@ -70,6 +71,7 @@ pub use {
         Offered,
         Vacancy, //
     },
+    places::Places,
     queue::{
         lags_far_behind,
         owes_turns,
