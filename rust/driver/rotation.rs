@@ -279,19 +279,6 @@ fn on_counters<'a>(
     }
 }
 
-/// Returns the counters that the events on this CPU may use that do not rotate with the groups of
-/// `context`.
-#[cold]
-fn lasting(
-    cx: &IntervalEnd<'_, Driver>,
-    schedule: &CpuSchedule<EventId>,
-    context: &Context<'_, Driver>,
-) -> CounterMask {
-    let lasting = on_counters(cx, schedule, context).filter(|event| !event.rotates);
-    let counters = lasting.map(|event| event.constraint.counters);
-    counters.fold(CounterMask::EMPTY, CounterMask::union)
-}
-
 /// A group that waits on a CPU.
 // Small, since many of them are found on the kernel's stack.
 #[derive(Clone, Copy)]
@@ -397,9 +384,9 @@ impl Driver {
                     corrupting,
                     turns: turns_of(group, waits, clock),
                 };
-                let lasting = || lasting(cx, schedule, &context);
+                let events = on_counters(cx, schedule, &context);
                 let limits = || self.limits_now(cx, cpu);
-                let place = place_after_interval(&counted, latest, wants, all, lasting, limits);
+                let place = place_after_interval(&counted, latest, wants, all, events, limits);
                 if let Some(place) = place {
                     context.requeue(group, place);
                     // The perf core may not offer the group for a while, behind one that is

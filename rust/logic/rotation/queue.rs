@@ -3,6 +3,7 @@
 //! The order of the groups, by runtime.
 
 use super::{
+    OnCounter,
     Wants,
     TURN, //
 };
@@ -120,19 +121,18 @@ pub struct Counted {
 /// place of the order, `wants` sums up the groups of the context, `counters` are the thread's, and
 /// `limits` hold now.
 ///
-/// `lasting` returns the counters that the active events may use that do not rotate with the group.
-/// A group that needs the counter of such an event makes that move to another, and so contends for
-/// both.
+/// A group that needs the counter of one of the `events` on the CPU that do not rotate makes that
+/// move to another, and so contends for both.
 #[inline]
 pub fn place_after_interval(
     group: &Counted,
     latest: u64,
     wants: &Wants,
     counters: CounterMask,
-    lasting: impl FnOnce() -> CounterMask,
+    events: impl Iterator<Item = OnCounter> + Clone,
     limits: impl FnOnce() -> Limits,
 ) -> Option<u64> {
-    if !wants.contend_for(group.counters) && !lasting().intersects(group.counters) {
+    if !wants.contend_for(group.counters) && !wants.contend_by_way_of(events, group.counters) {
         return None;
     }
     let charge = match group.corrupting {
@@ -152,6 +152,7 @@ mod tests {
     use super::*;
     use crate::logic::{
         model::constraint::Constraint,
+        regs::counter::CounterId,
         rotation::GroupWants, //
     };
 
@@ -187,12 +188,29 @@ mod tests {
             corrupting: false,
             turns: TURN,
         };
-        let moves = |lasting| {
-            let lasting = || on(lasting);
-            place_after_interval(&counted, 2, &wants, on(0xf), lasting, || Limits::NONE).is_some()
+        // An event on a counter, and those that it may use.
+        let event = |counter, may_use, rotates| OnCounter {
+            constraint: Constraint::any_of(on(may_use)),
+            counter: CounterId::from_index(counter).unwrap(),
+            rotates,
         };
-        assert!(moves(0xf) && moves(0x6));
-        assert!(!moves(0) && !moves(0x3) && !moves(0x8));
+        let moves = |events: &[OnCounter]| {
+            let events = events.iter().copied();
+            place_after_interval(&counted, 2, &wants, on(0xf), events, || Limits::NONE).is_some()
+        };
+        // A group that needs its counter makes it move to that of the group that has counted.
+        assert!(moves(&[event(0, 0xf, false)]) && moves(&[event(1, 0x6, false)]));
+        // It has another one, or moves with the groups.
+        assert!(!moves(&[event(0, 0x3, false)]) && !moves(&[event(3, 0x8, false)]));
+        assert!(!moves(&[]) && !moves(&[event(0, 0xf, true)]));
+        // No group wants its counter, so it is in the way of none.
+        assert!(!moves(&[event(33, 0x2_0000_000f, false)]));
+        // Unless another event that is in the way may use that.
+        let chain = [
+            event(33, 0x2_0000_000f, false),
+            event(1, 0x2_0000_0003, false),
+        ];
+        assert!(moves(&chain));
     }
 
     #[test]
@@ -213,10 +231,8 @@ mod tests {
                 turns,
             };
             let all = CounterMask::first_gp(4);
-            let lasting = || CounterMask::EMPTY;
-            place_after_interval(&counted, 100 * TURN, &context, all, lasting, || {
-                Limits::NONE
-            })
+            let none = core::iter::empty();
+            place_after_interval(&counted, 100 * TURN, &context, all, none, || Limits::NONE)
         };
         assert_eq!(place(TURN), Some(101 * TURN));
         assert_eq!(place(TURN / 2), Some(100 * TURN + TURN / 2));

@@ -199,6 +199,34 @@ impl Wants {
         self.alone || self.twice.intersects(counters) || (limits && !counters.gp().is_empty())
     }
 
+    /// Returns whether another group contends for one of `counters` by way of those of the `events`
+    /// on the CPU that do not rotate: a group may use the counter of such an event, which could
+    /// move to one of `counters`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn contend_by_way_of(
+        &self,
+        events: impl Iterator<Item = OnCounter> + Clone,
+        counters: CounterMask,
+    ) -> bool {
+        // The counters that could be freed for another group.
+        let mut wanted = self.once;
+        loop {
+            let before = wanted;
+            for event in events.clone().filter(|event| !event.rotates) {
+                if wanted.contains(event.counter) {
+                    wanted = wanted | event.constraint.counters;
+                }
+            }
+            if wanted == before {
+                break;
+            }
+        }
+        let lasting = events.filter(|it| !it.rotates && wanted.contains(it.counter));
+        let counters_of = |it: OnCounter| it.constraint.counters;
+        lasting.map(counters_of).any(|it| it.intersects(counters))
+    }
+
     /// Returns how many of `gp` general-purpose counters stay unused while corrupting events count,
     /// although other groups could use them.
     pub(super) fn unused_beside_corrupting(&self, gp: u32, limits: &Limits) -> u32 {

@@ -83,12 +83,6 @@ impl Mix {
         }
     }
 
-    /// Returns the counters that the pinned events may use.
-    fn lasting(&self) -> CounterMask {
-        let pinned = self.pinned.iter().map(|it| CounterMask::from_bits(*it));
-        pinned.fold(CounterMask::EMPTY, CounterMask::union)
-    }
-
     /// Returns whether this set of groups fits, by a complete search.
     fn fits(&self, set: u32) -> bool {
         let is_in = |group: &usize| (set >> group) & 1 != 0;
@@ -242,6 +236,8 @@ impl<'a> Context<'a> {
         let mut moved = std::mem::take(&mut self.brought_forward);
         let active = self.take_off();
         let first_active = active.first().map(|(group, _)| *group);
+        // The pinned events.
+        let lasting: Vec<_> = self.on_counters().collect();
         for (group, counters) in active {
             let running = self.running[group];
             let ran = running - std::mem::replace(&mut self.charged[group], running);
@@ -252,9 +248,9 @@ impl<'a> Context<'a> {
                 turns: turns(ran, INTERVAL),
             };
             let (all, wants) = (self.counters, &self.wants);
-            let lasting = || self.mix.lasting();
+            let events = lasting.iter().copied();
             let limits = || self.mix.limits();
-            let place = place_after_interval(&counted, latest, wants, all, lasting, limits);
+            let place = place_after_interval(&counted, latest, wants, all, events, limits);
             if let Some(place) = place {
                 self.runtime[group] = place;
                 self.put(group, place);

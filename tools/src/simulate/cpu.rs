@@ -333,8 +333,8 @@ impl<'a> Cpu<'a> {
                 turns: self.turns(group),
             };
             let wants = &self.order.wants;
-            let lasting = || self.lasting();
-            let place = place_after_interval(&counted, latest, wants, all, lasting, || limits);
+            let events = self.lasting();
+            let place = place_after_interval(&counted, latest, wants, all, events, || limits);
             if let Some(place) = place {
                 self.order.requeue(group, place);
                 moved = true;
@@ -350,12 +350,19 @@ impl<'a> Cpu<'a> {
         self.order.sort(&mut self.flexible);
     }
 
-    /// Returns the counters that the active pinned events may use.
-    fn lasting(&self) -> CounterMask {
+    /// Returns the active pinned events.
+    fn lasting(&self) -> impl Iterator<Item = OnCounter> + Clone + '_ {
         let pinned = self.pinned_active.iter();
         let events = pinned.flat_map(|group| &self.groups[*group].events);
-        let counters = events.map(|(_, demand)| demand.constraint.counters);
-        counters.fold(CounterMask::EMPTY, CounterMask::union)
+        events.filter_map(|(event, demand)| {
+            let mut counters = self.counters.iter();
+            let (counter, _) = counters.find(|(_, it)| it == event)?;
+            Some(OnCounter {
+                constraint: demand.constraint,
+                counter: CounterId::from_index(usize::from(*counter))?,
+                rotates: false,
+            })
+        })
     }
 
     /// Mirrors `turns_of()` there.
