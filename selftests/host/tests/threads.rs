@@ -204,8 +204,8 @@ impl World {
         let adds_corrupting = more.iter().any(|(_, corrupting)| *corrupting);
         let halved = beside && (closed != 0 || has_corrupting || adds_corrupting);
         let limit = match halved {
-            // A first corrupting event does not join more than half.
-            true if adds_corrupting && !has_corrupting => COUNTERS / 2,
+            // A corrupting event does not join more than half.
+            true if adds_corrupting => COUNTERS / 2,
             true => (COUNTERS / 2).max((has & GP).count_ones()),
             false => COUNTERS,
         };

@@ -116,14 +116,14 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 
     /// Returns the maximum number of general-purpose counters within `limits`, but at least the
-    /// number of taken ones. Only if a new event is the first corrupting one, the other events have
-    /// to leave counters beyond the limit.
+    /// number of taken ones: a new event may get a fixed counter. A corrupting one always gets a
+    /// general-purpose counter, so if there is a new one, the other events have to leave counters
+    /// beyond the limit.
     fn gp_limit(&self, limits: &Limits) -> u32 {
         let limit = limits.gp(self.corrupting != 0);
-        let mut older = self.at(self.live.without(self.fresh));
-        match self.corrupting == 0 || older.any(|entry| entry.constraint.corrupting) {
-            true => limit.max(self.taken.gp().weight()),
-            false => limit,
+        match self.collected().any(|entry| entry.constraint.corrupting) {
+            true => limit,
+            false => limit.max(self.taken.gp().weight()),
         }
     }
 

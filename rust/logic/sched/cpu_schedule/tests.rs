@@ -334,6 +334,29 @@ fn a_corrupting_event_does_not_join_more_than_half() {
     assert!(matches!(added, Err(Refusal::Limited(_))));
 }
 
+/// Not either beside another one that is there since before the limit, as before the sibling came
+/// online: the counter that an event leaves for a fixed one is the sibling's.
+#[test]
+fn nor_does_a_later_one() {
+    let half = Limits::beside_sibling(4);
+    let mut schedule = with_any("a");
+    schedule.add('x', on(1 << 32), None, &NONE).unwrap();
+    let either = on(0x1_0000_000f);
+    schedule.add('f', either, None, &NONE).unwrap();
+    schedule.add('c', corrupting_on(0xf), None, &NONE).unwrap();
+    schedule.remove('x').unwrap();
+    let before = state(&schedule);
+    let added = schedule.add('d', corrupting_on(0xf), None, &half);
+    assert!(matches!(added, Err(Refusal::Limited(_))), "{added:?}");
+    assert_eq!(state(&schedule), before);
+    // An event that needs no general-purpose counter makes no difference to the sibling.
+    schedule.add('x', on(1 << 32), None, &half).unwrap();
+    // Nor does one that takes the counter of another.
+    schedule.remove('x').unwrap();
+    schedule.add('d', on(0xf), None, &half).unwrap();
+    assert_eq!(schedule.taken().gp().weight(), 3);
+}
+
 #[test]
 fn usage_follows_the_plan() {
     let mut schedule = with_any("a");
