@@ -8,7 +8,7 @@ use super::{
         Control,
         Hardware, //
     },
-    pmi::shared::Shared,
+    pmi::shared::PmiState,
     rotation::known::RotationState,
     unit::{
         self,
@@ -66,7 +66,7 @@ pub(super) struct Cpu {
     /// The CPU's number.
     pub(super) id: CpuId,
     /// The part that callbacks share with the PMI.
-    pub(super) shared: Shared,
+    pub(super) shared: PmiState,
     /// The units, as far as the PMI uses them.
     pub(super) units: unit::Shared,
     /// The part that the CPU shares with its sibling. Not for the PMI.
@@ -114,7 +114,7 @@ impl Cpu {
         try_pin_init!(Self {
             id: cpu,
             own <- CpuCell::init(cpu, Own::new(hardware)),
-            shared <- Shared::new(
+            shared <- PmiState::new(
                 // AMD's does not know which counters run.
                 builtin
                     .filter(|_| hardware.amd().is_none())

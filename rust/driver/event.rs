@@ -179,7 +179,7 @@ impl EventData {
 ///
 /// This is the only record of it, in the event itself, from which the user's page gets it as well.
 /// The schedule has the plan, which may differ until it is programmed, and a PMI finds the event of
-/// a counter in [`Shared`](super::pmi::Shared).
+/// a counter in [`PmiState`](super::pmi::PmiState).
 #[inline]
 pub(super) fn counter(event: &perf::Event<Driver>) -> Option<CounterId> {
     CounterId::from_index(event.counter()?)

@@ -49,7 +49,7 @@
 //! | State | Accessed by | Guarded by |
 //! |---|---|---|
 //! | [`cpu::Own`]: schedule and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
-//! | [`pmi::Shared`]: active counters and their events | callbacks and the PMI on the CPU | atomics, by the protocols of [`logic::pmi`](crate::logic::pmi) |
+//! | [`pmi::PmiState`]: active counters and their events | callbacks and the PMI on the CPU | atomics, by the protocols of [`logic::pmi`](crate::logic::pmi) |
 //! | [`Sharing`]: the counters of a core's threads | callbacks on the core's CPUs, not the PMI | a lock |
 //! | [`unit::Own`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::Own`] |
 //! | [`unit::Shared`]: features | callbacks and the PMI on the CPU | each unit documents it |

@@ -4,13 +4,13 @@
 //! NMI.
 //!
 //! A period that is over becomes a sample. The perf core, which gets it, may stop the event and
-//! others of its group, and start them again, before it returns: see [`Shared::halt`].
+//! others of its group, and start them again, before it returns: see [`PmiState::halt`].
 
 mod amd;
 mod hypervisors;
 pub(super) mod shared;
 
-pub(super) use shared::Shared;
+pub(super) use shared::PmiState;
 
 use super::{
     counter_use::Way,
@@ -189,7 +189,7 @@ fn drain(
 fn serve(
     (counter, event): (CounterId, &Event<super::Driver>),
     driver: &super::Driver,
-    shared: &Shared,
+    shared: &PmiState,
     branches: Option<&mut InPmi<'_>>,
     cx: &OnCpu<'_, super::Driver>,
     nmi: &NmiContext,

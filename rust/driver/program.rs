@@ -11,7 +11,7 @@ use super::{
     },
     event,
     hw::Amd,
-    pmi::Shared,
+    pmi::PmiState,
     unit::hooks::Counters,
     Driver, //
 };
@@ -148,7 +148,7 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         counters: CounterMask,
-        shared: &Shared,
+        shared: &PmiState,
         shadow: &mut Shadow,
     ) {
         for counter in counters {
@@ -166,7 +166,7 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         counters: CounterMask,
-        shared: &Shared,
+        shared: &PmiState,
         shadow: &mut Shadow,
     ) {
         for counter in counters {
@@ -184,7 +184,7 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
-        shared: &Shared,
+        shared: &PmiState,
         shadow: &mut Shadow,
     ) {
         let counts = shared.uses.on(counter);
@@ -213,7 +213,7 @@ impl Driver {
     /// disabled.
     #[cold]
     #[inline(never)]
-    fn clear(&self, cx: &OnCpu<'_, Self>, shared: &Shared, shadow: &mut Shadow) {
+    fn clear(&self, cx: &OnCpu<'_, Self>, shared: &PmiState, shadow: &mut Shadow) {
         let active = shadow.active().gp();
         self.pause(cx, active, shared, shadow);
         let cpu = self.cpus.this_cpu(cx.irqs());
@@ -247,7 +247,7 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &Shared,
+        shared: &PmiState,
         shadow: &mut Shadow,
     ) {
         shared.deactivate(counter);
@@ -275,14 +275,14 @@ impl Driver {
 
     /// Brings the shadow up to date with counters that an NMI stopped. The PMU is disabled.
     #[inline]
-    pub(super) fn update_shadow(shared: &Shared, shadow: &mut Shadow) {
+    pub(super) fn update_shadow(shared: &PmiState, shadow: &mut Shadow) {
         if shared.has_halted() {
             Self::shadow_halted(shared.halted(), shared, shadow);
         }
     }
 
     #[cold]
-    fn shadow_halted(halted: CounterMask, shared: &Shared, shadow: &mut Shadow) {
+    fn shadow_halted(halted: CounterMask, shared: &PmiState, shadow: &mut Shadow) {
         for counter in halted & shadow.active() {
             shared.deactivate(counter);
             shadow.stop(counter, None);

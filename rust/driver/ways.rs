@@ -5,7 +5,7 @@
 use super::{
     counter_use::Way,
     event,
-    pmi::Shared,
+    pmi::PmiState,
     unit::{
         metrics::Topdown,
         pebs::{
@@ -54,7 +54,7 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
-        shared: &Shared,
+        shared: &PmiState,
         shadow: &mut Shadow,
     ) -> bool {
         match shared.uses.on(counter).way() {
@@ -146,7 +146,7 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &Shared,
+        shared: &PmiState,
         shadow: &mut Shadow,
     ) {
         match shared.uses.on(counter).way() {
@@ -165,7 +165,7 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &Shared,
+        shared: &PmiState,
     ) {
         let counts = shared.uses.on(counter);
         let way = counts.way();
@@ -190,7 +190,7 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &Shared,
+        shared: &PmiState,
     ) -> bool {
         match shared.uses.on(counter).way() {
             Way::Plain | Way::Pair | Way::Precise => return false,

@@ -33,7 +33,7 @@ use kernel::{
 /// The state that callbacks on a CPU share with the PMI, which may interrupt them.
 ///
 /// Only the CPU itself writes it, except `unknown`.
-pub(in crate::driver) struct Shared {
+pub(in crate::driver) struct PmiState {
     /// The counters that the PMI handles, and those that count after it.
     running: Running,
     /// What hypervisors are told.
@@ -46,7 +46,7 @@ pub(in crate::driver) struct Shared {
     stuck: AtomicBool,
 }
 
-impl Shared {
+impl PmiState {
     pub(in crate::driver) fn new(mirror: Option<Mirror>) -> impl Init<Self, Error> {
         try_init!(Self {
             running: Running::default(),

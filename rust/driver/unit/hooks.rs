@@ -10,7 +10,7 @@ use super::lbr::records::InPmi;
 use crate::{
     driver::{
         hw::Hardware,
-        pmi::shared::Shared,
+        pmi::shared::PmiState,
         Driver, //
     },
     logic::{
@@ -52,7 +52,7 @@ pub(in crate::driver) struct Site<'a> {
     pub(in crate::driver) id: CpuId,
     pub(in crate::driver) hardware: &'a Hardware,
     /// The counters that a PMI handles.
-    pub(in crate::driver) shared: &'a Shared,
+    pub(in crate::driver) shared: &'a PmiState,
     pub(in crate::driver) irqs: &'a LocalInterruptDisabled,
 }
 

@@ -26,7 +26,7 @@ use super::hooks::{
 use crate::{
     driver::{
         hw::Hardware,
-        pmi::shared::Shared as PmiState,
+        pmi::shared::PmiState,
         Driver, //
     },
     kern::percpu::CpuCell,

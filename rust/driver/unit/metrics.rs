@@ -17,7 +17,7 @@
 //! - No count grows while the registers are set to 0, from the first write until the last event
 //!   knows of it: the PMU is stopped, and a value below the one that is known adds nothing.
 //! - An NMI does not set the registers to 0 when it reads, only after an overflow.
-//! - Metrics are never halted ([`Shared::halt`]); one that an NMI has stopped is skipped as a
+//! - Metrics are never halted ([`PmiState::halt`]); one that an NMI has stopped is skipped as a
 //!   stopped event.
 
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
         },
         event,
         hw::Hardware,
-        pmi::shared::Shared,
+        pmi::shared::PmiState,
         Driver, //
     },
     logic::regs::{
@@ -52,11 +52,11 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Topdown<'a, 'c> {
     cx: &'a OnCpu<'c, Driver>,
-    shared: &'a Shared,
+    shared: &'a PmiState,
 }
 
 impl<'a, 'c> Topdown<'a, 'c> {
-    pub(in crate::driver) fn new(cx: &'a OnCpu<'c, Driver>, shared: &'a Shared) -> Self {
+    pub(in crate::driver) fn new(cx: &'a OnCpu<'c, Driver>, shared: &'a PmiState) -> Self {
         Self { cx, shared }
     }
 

@@ -44,7 +44,7 @@ use crate::{
         },
         facilities,
         hw::Hardware,
-        pmi::shared::Shared as PmiState,
+        pmi::shared::PmiState,
         Driver, //
     },
     logic::{
