@@ -68,7 +68,7 @@ pub(super) struct Cpu {
     /// The part that callbacks share with the PMI.
     pub(super) shared: PmiState,
     /// The units, as far as the PMI uses them.
-    pub(super) units: unit::Shared,
+    pub(super) units: unit::UnitsShared,
     /// The part that the CPU shares with its sibling. Not for the PMI.
     #[pin]
     pub(super) sharing: Sharing,
@@ -83,7 +83,7 @@ pub(super) struct Own {
     /// Set if the schedule has changed since it was programmed.
     pub(super) changed: bool,
     /// The units, as far as callbacks alone use them.
-    pub(super) units: unit::Own,
+    pub(super) units: unit::UnitsOwn,
     /// Caches the demands of the groups that rotate.
     pub(super) rotation: RotationState,
     /// The usage that the sibling knows, and the needs of this CPU.
@@ -120,7 +120,7 @@ impl Cpu {
                     .filter(|_| hardware.amd().is_none())
                     .map(|builtin| builtin.mirror(cpu))
             ),
-            units <- unit::Shared::new(cpu, hardware, builtin),
+            units <- unit::UnitsShared::new(cpu, hardware, builtin),
             sharing <- Sharing::new(&hardware.pmu),
         }? Error)
     }
@@ -145,7 +145,7 @@ impl Own {
             schedule: KBox::init(schedule, GFP_KERNEL)?,
             shadow <- shadow,
             changed: false,
-            units: unit::Own::default(),
+            units: unit::UnitsOwn::default(),
             rotation: RotationState::new()?,
             smt: ThreadState::default(),
             dirty: Dirty::default(),

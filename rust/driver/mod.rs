@@ -51,8 +51,8 @@
 //! | [`cpu::Own`]: schedule and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
 //! | [`pmi::PmiState`]: active counters and their events | callbacks and the PMI on the CPU | atomics, by the protocols of [`logic::pmi`](crate::logic::pmi) |
 //! | [`Sharing`]: the counters of a core's threads | callbacks on the core's CPUs, not the PMI | a lock |
-//! | [`unit::Own`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::Own`] |
-//! | [`unit::Shared`]: features | callbacks and the PMI on the CPU | each unit documents it |
+//! | [`unit::UnitsOwn`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::Own`] |
+//! | [`unit::UnitsShared`]: features | callbacks and the PMI on the CPU | each unit documents it |
 //! | [`counter_use::Uses`]: the use of each counter | callbacks and the PMI on the CPU | atomics |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
 //! | [`machine::common`], [`Hardware`] | all | constant, except settings |

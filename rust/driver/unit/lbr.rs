@@ -5,10 +5,10 @@
 //! | State | Accessed by |
 //! |---|---|
 //! | [`Branches`] | all; constant |
-//! | [`Own`] | callbacks on the CPU, not the PMI |
-//! | [`Shared::mode`] | callbacks and the PMI on the CPU, as an atomic |
-//! | [`Shared::sampled`] | the PMI on the CPU |
-//! | [`Shared::mirror`] | callbacks on the CPU |
+//! | [`LbrOwn`] | callbacks on the CPU, not the PMI |
+//! | [`LbrShared::mode`] | callbacks and the PMI on the CPU, as an atomic |
+//! | [`LbrShared::sampled`] | the PMI on the CPU |
+//! | [`LbrShared::mirror`] | callbacks on the CPU |
 //! | [`TaskData`] | `sched_task` on the CPU of the task |
 //!
 //! Branches are recorded while counters run, unless a guest of KVM has the records: it records its
@@ -72,7 +72,7 @@ pub(in crate::driver) use records::{
 };
 
 /// The state of a CPU's branch records that callbacks share with the PMI.
-pub(in crate::driver) struct Shared {
+pub(in crate::driver) struct LbrShared {
     /// How branches are recorded while counters run, a [`Mode`].
     mode: AtomicU8,
     /// The branches of a PMI. [`None`] if the machine has no records.
@@ -84,7 +84,7 @@ pub(in crate::driver) struct Shared {
     mirror: Option<BranchMirror>,
 }
 
-impl Shared {
+impl LbrShared {
     /// Tells others how branches are recorded: the value of LBR_SELECT, and a set of the kernel's
     /// kinds of branches. [`None`]: not at all. To be called before they are.
     fn tell(&self, recorded: Option<(u32, u32)>, irqs: &LocalInterruptDisabled) {
@@ -106,7 +106,7 @@ impl Shared {
 
 /// The state of a CPU's branch records that callbacks alone use.
 #[derive(Default)]
-pub(in crate::driver) struct Own {
+pub(in crate::driver) struct LbrOwn {
     state: State,
     /// Set while branches are being recorded, as far as the callbacks know.
     running: bool,
@@ -118,7 +118,7 @@ impl Branches {
     #[inline]
     pub(in crate::driver) fn read_in_pmi<'a>(
         &'a self,
-        shared: &'a Shared,
+        shared: &'a LbrShared,
         cx: &'a OnCpu<'_, Driver>,
         pmi: &PmiState,
         overflowed: CounterMask,
@@ -132,7 +132,7 @@ impl Branches {
     #[inline(never)]
     fn read_used<'a>(
         &'a self,
-        shared: &'a Shared,
+        shared: &'a LbrShared,
         cx: &'a OnCpu<'_, Driver>,
         pmi: &PmiState,
         overflowed: CounterMask,
@@ -156,7 +156,7 @@ impl Branches {
     /// use the branches.
     pub(in crate::driver) fn recorded<'a>(
         &'a self,
-        shared: &'a Shared,
+        shared: &'a LbrShared,
         irqs: &'a LocalInterruptDisabled,
     ) -> Option<InPmi<'a>> {
         if !shared.is_used() {
@@ -172,8 +172,8 @@ impl Branches {
     #[inline(never)]
     fn prepare_changed(
         &self,
-        own: &mut Own,
-        shared: &Shared,
+        own: &mut LbrOwn,
+        shared: &LbrShared,
         cx: &PmuDisabled<'_, Driver>,
         schedule: &CpuSchedule<EventId>,
         wanted: Option<u32>,
@@ -205,7 +205,7 @@ impl Branches {
     }
 
     #[inline(never)]
-    fn record(&self, shared: &Shared, irqs: &LocalInterruptDisabled) {
+    fn record(&self, shared: &LbrShared, irqs: &LocalInterruptDisabled) {
         let select = shared.select.load(Relaxed);
         let freeze = shared.mode().freezes();
         self.registers.start(select, freeze, irqs);
@@ -213,8 +213,8 @@ impl Branches {
 }
 
 impl Unit for Branches {
-    type Own = Own;
-    type Shared = Shared;
+    type Own = LbrOwn;
+    type Shared = LbrShared;
     type TaskData = TaskData;
 
     const TASK_DATA: Option<&'static CStr> = Some(c"rpmu_lbr");
@@ -227,10 +227,10 @@ impl Unit for Branches {
         Ok(branches)
     }
 
-    fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<Shared> {
+    fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<LbrShared> {
         let lbr = hardware.pmu.lbr;
         let amd = hardware.amd().is_some();
-        Ok(Shared {
+        Ok(LbrShared {
             mode: AtomicU8::new(Mode::OFF.0),
             sampled: CpuCell::new(cpu, lbr.map(|_| new_sampled()).transpose()?),
             select: AtomicU32::new(0),
@@ -245,8 +245,8 @@ impl Unit for Branches {
     /// Branches are not recorded any more.
     fn reset(
         &self,
-        own: &mut Own,
-        shared: &Shared,
+        own: &mut LbrOwn,
+        shared: &LbrShared,
         site: Site<'_>,
         _counters: Counters<'_>,
     ) -> bool {
@@ -258,7 +258,7 @@ impl Unit for Branches {
         changed
     }
 
-    fn restore(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
+    fn restore(&self, own: &mut LbrOwn, shared: &LbrShared, site: Site<'_>) {
         // First, so that no snapshot starts the recording again.
         shared.tell(None, site.irqs);
         self.registers.stop(site.irqs);
@@ -273,7 +273,7 @@ impl Unit for Branches {
 
     /// Stops to record branches.
     #[inline(always)]
-    fn stop(&self, own: &mut Own, site: Site<'_>) {
+    fn stop(&self, own: &mut LbrOwn, site: Site<'_>) {
         if own.running {
             own.running = false;
             self.registers.stop(site.irqs);
@@ -287,8 +287,8 @@ impl Unit for Branches {
     #[inline(always)]
     fn prepare(
         &self,
-        own: &mut Own,
-        shared: &Shared,
+        own: &mut LbrOwn,
+        shared: &LbrShared,
         cx: &PmuDisabled<'_, Driver>,
         _site: Site<'_>,
         schedule: &CpuSchedule<EventId>,
@@ -304,7 +304,7 @@ impl Unit for Branches {
 
     /// Starts to record branches, if an event wants them.
     #[inline(always)]
-    fn start(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
+    fn start(&self, own: &mut LbrOwn, shared: &LbrShared, site: Site<'_>) {
         if shared.is_used() {
             own.running = true;
             self.record(shared, site.irqs);
@@ -313,7 +313,7 @@ impl Unit for Branches {
 
     /// Lets branches be recorded again, unless acknowledging the PMI did.
     #[inline(always)]
-    fn go_on(&self, shared: &Shared, site: Site<'_>) {
+    fn go_on(&self, shared: &LbrShared, site: Site<'_>) {
         if shared.is_used() && !self.thaws_by_acknowledging {
             self.record(shared, site.irqs);
         }
@@ -324,7 +324,7 @@ impl Unit for Branches {
     #[inline(never)]
     fn switch(
         &self,
-        (own, _shared): (&mut Own, &Shared),
+        (own, _shared): (&mut LbrOwn, &LbrShared),
         _cx: &PmuDisabled<'_, Driver>,
         site: Site<'_>,
         schedule: &CpuSchedule<EventId>,

@@ -3,8 +3,8 @@
 //! Features that have their own state, of a PMU, a core or a CPU.
 //!
 //! A unit is a type with the [`Unit`] trait and a line in the list below. The list gives it its
-//! places in the state of a PMU ([`Units`]), of each CPU ([`Own`], [`Shared`]) and of tasks
-//! ([`TaskData`]), and calls its hooks. All calls are static.
+//! places in the state of a PMU ([`Units`]), of each CPU ([`UnitsOwn`], [`UnitsShared`]) and of
+//! tasks ([`TaskData`]), and calls its hooks. All calls are static.
 //!
 //! # What a unit may touch
 //!
@@ -99,12 +99,12 @@ macro_rules! units {
 
         /// The state of the units of a CPU that callbacks use, and the PMI does not.
         #[derive(Default)]
-        pub(super) struct Own {
+        pub(super) struct UnitsOwn {
             $(pub(super) $name: <$unit as Unit>::Own,)*
         }
 
         /// The state of the units of a CPU that callbacks share with the PMI.
-        pub(super) struct Shared {
+        pub(super) struct UnitsShared {
             $(pub(super) $name: <$unit as Unit>::Shared,)*
         }
 
@@ -143,8 +143,8 @@ macro_rules! units {
             /// See [`Unit::reset`].
             pub(super) fn reset(
                 &self,
-                own: &mut Own,
-                shared: &Shared,
+                own: &mut UnitsOwn,
+                shared: &UnitsShared,
                 site: Site<'_>,
                 mut counters: Counters<'_>,
             ) -> bool {
@@ -156,7 +156,7 @@ macro_rules! units {
             }
 
             /// See [`Unit::restore`].
-            pub(super) fn restore(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
+            pub(super) fn restore(&self, own: &mut UnitsOwn, shared: &UnitsShared, site: Site<'_>) {
                 $(if let Some(unit) = &self.$name {
                     unit.restore(&mut own.$name, &shared.$name, site);
                 })*
@@ -164,7 +164,7 @@ macro_rules! units {
 
             /// See [`Unit::stop`].
             #[inline(always)]
-            pub(super) fn stop(&self, own: &mut Own, site: Site<'_>) {
+            pub(super) fn stop(&self, own: &mut UnitsOwn, site: Site<'_>) {
                 $(if let Some(unit) = &self.$name {
                     unit.stop(&mut own.$name, site);
                 })*
@@ -172,7 +172,7 @@ macro_rules! units {
 
             /// See [`Unit::take`].
             #[inline(always)]
-            pub(super) fn take(&self, own: &mut Own, site: Site<'_>, mut counters: Counters<'_>) {
+            pub(super) fn take(&self, own: &mut UnitsOwn, site: Site<'_>, mut counters: Counters<'_>) {
                 $(if let Some(unit) = &self.$name {
                     unit.take(&mut own.$name, site, counters.lend());
                 })*
@@ -182,8 +182,8 @@ macro_rules! units {
             #[inline(always)]
             pub(super) fn prepare(
                 &self,
-                own: &mut Own,
-                shared: &Shared,
+                own: &mut UnitsOwn,
+                shared: &UnitsShared,
                 cx: &PmuDisabled<'_, Driver>,
                 site: Site<'_>,
                 schedule: &CpuSchedule<EventId>,
@@ -196,7 +196,7 @@ macro_rules! units {
 
             /// See [`Unit::suspend`].
             #[inline(always)]
-            pub(super) fn suspend(&self, shared: &Shared, site: Site<'_>) {
+            pub(super) fn suspend(&self, shared: &UnitsShared, site: Site<'_>) {
                 $(if let Some(unit) = &self.$name {
                     unit.suspend(&shared.$name, site);
                 })*
@@ -204,7 +204,7 @@ macro_rules! units {
 
             /// See [`Unit::start`].
             #[inline(always)]
-            pub(super) fn start(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
+            pub(super) fn start(&self, own: &mut UnitsOwn, shared: &UnitsShared, site: Site<'_>) {
                 $(if let Some(unit) = &self.$name {
                     unit.start(&mut own.$name, &shared.$name, site);
                 })*
@@ -214,7 +214,7 @@ macro_rules! units {
             #[inline(always)]
             pub(super) fn release(
                 &self,
-                own: &mut Own,
+                own: &mut UnitsOwn,
                 site: Site<'_>,
                 mut counters: Counters<'_>,
             ) {
@@ -225,7 +225,7 @@ macro_rules! units {
 
             /// See [`Unit::go_on`].
             #[inline(always)]
-            pub(super) fn go_on(&self, shared: &Shared, site: Site<'_>) {
+            pub(super) fn go_on(&self, shared: &UnitsShared, site: Site<'_>) {
                 $(if let Some(unit) = &self.$name {
                     unit.go_on(&shared.$name, site);
                 })*
@@ -233,7 +233,7 @@ macro_rules! units {
 
             /// See [`Unit::silent`].
             #[inline(always)]
-            pub(super) fn silent(&self, shared: &Shared) -> CounterMask {
+            pub(super) fn silent(&self, shared: &UnitsShared) -> CounterMask {
                 let mut silent = CounterMask::EMPTY;
                 $(if let Some(unit) = &self.$name {
                     silent = silent | unit.silent(&shared.$name);
@@ -245,7 +245,7 @@ macro_rules! units {
             #[inline(always)]
             pub(super) fn pmi_early(
                 &self,
-                shared: &Shared,
+                shared: &UnitsShared,
                 cx: &OnCpu<'_, Driver>,
                 site: Site<'_>,
                 pmi: &mut Pmi<'_>,
@@ -260,7 +260,7 @@ macro_rules! units {
             #[inline(always)]
             pub(super) fn pmi(
                 &self,
-                shared: &Shared,
+                shared: &UnitsShared,
                 cx: &OnCpu<'_, Driver>,
                 site: Site<'_>,
                 pmi: Pmi<'_>,
@@ -275,7 +275,7 @@ macro_rules! units {
             #[inline(always)]
             pub(super) fn switch(
                 &self,
-                (own, shared): (&mut Own, &Shared),
+                (own, shared): (&mut UnitsOwn, &UnitsShared),
                 cx: &PmuDisabled<'_, Driver>,
                 site: Site<'_>,
                 schedule: &CpuSchedule<EventId>,
@@ -304,7 +304,7 @@ macro_rules! units {
             pub(super) fn write<'a>(
                 &self,
                 file: usize,
-                cpus: impl Iterator<Item = &'a Shared>,
+                cpus: impl Iterator<Item = &'a UnitsShared>,
                 f: &mut fmt::Formatter<'_>,
             ) -> fmt::Result {
                 let mut files = 0..;
@@ -318,7 +318,7 @@ macro_rules! units {
             }
         }
 
-        impl Shared {
+        impl UnitsShared {
             /// See [`Unit::shared`].
             pub(super) fn new<'a>(
                 cpu: CpuId,

@@ -6,8 +6,8 @@
 //! | State | Accessed by |
 //! |---|---|
 //! | [`Pebs`] | all; constant |
-//! | [`Own`] | callbacks on the CPU, not the PMI |
-//! | [`Shared`] | callbacks and the PMI on the CPU, as atomics; only callbacks write `counters`, `flags` and `enable` |
+//! | [`PebsOwn`] | callbacks on the CPU, not the PMI |
+//! | [`PebsShared`] | callbacks and the PMI on the CPU, as atomics; only callbacks write `counters`, `flags` and `enable` |
 //! | the debug store | the processor while counters run; callbacks and the PMI while they are stopped |
 //!
 //! # Counts
@@ -20,8 +20,8 @@
 //! # The PMI
 //!
 //! It may come while a callback counts records or makes samples of them. It leaves that to the
-//! callback then, which looks again when it is through: [`Shared::with_records`]. No records are
-//! written meanwhile, since counters are stopped, in both.
+//! callback then, which looks again when it is through: [`PebsShared::with_records`]. No records
+//! are written meanwhile, since counters are stopped, in both.
 
 mod sample;
 
@@ -191,7 +191,7 @@ fn reload(event: &Event<Driver>, hardware: &Hardware) -> u64 {
 }
 
 /// The state of a CPU's precise events that callbacks share with the PMI.
-pub(in crate::driver) struct Shared {
+pub(in crate::driver) struct PebsShared {
     /// The counters with precise events that have been started, and may have records.
     counters: AtomicU64,
     /// Those of them that count in virtual machines alone: KVM's for its guests' precise events.
@@ -213,7 +213,7 @@ pub(in crate::driver) struct Shared {
     store: Option<StoreOfCpu>,
 }
 
-impl Shared {
+impl PebsShared {
     /// Returns PEBS of this CPU, whose state this is.
     #[inline(always)]
     pub(in crate::driver) fn on<'a>(&'a self, shared: &'a PmiState) -> Here<'a> {
@@ -265,7 +265,7 @@ impl Shared {
 
 /// The state of a CPU's precise events that callbacks alone use.
 #[derive(Default)]
-pub(in crate::driver) struct Own {
+pub(in crate::driver) struct PebsOwn {
     /// The value of PEBS_DATA_CFG, if it is known.
     groups: Option<Groups>,
     /// The value of PEBS_DATA_CFG that the built-in driver has left, from the first event on.
@@ -317,7 +317,7 @@ impl Tally {
 /// PEBS of this CPU.
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Here<'a> {
-    pebs: &'a Shared,
+    pebs: &'a PebsShared,
     shared: &'a PmiState,
 }
 
@@ -378,7 +378,7 @@ impl Pebs {
     #[inline(never)]
     fn prepare_changed(
         &self,
-        own: &mut Own,
+        own: &mut PebsOwn,
         here: Here<'_>,
         cx: &PmuDisabled<'_, Driver>,
         schedule: &CpuSchedule<EventId>,
@@ -421,7 +421,7 @@ impl Pebs {
 
     /// Lets no overflow be recorded, and discards the records. Tells others that PEBS_DATA_CFG has
     /// this value.
-    fn end(own: &mut Own, here: Here<'_>, data_config: u64, irqs: &LocalInterruptDisabled) {
+    fn end(own: &mut PebsOwn, here: Here<'_>, data_config: u64, irqs: &LocalInterruptDisabled) {
         here.pebs.counters.store(0, Relaxed);
         here.pebs.of_guests.store(0, Relaxed);
         here.pebs.flags.store(0, Relaxed);
@@ -719,8 +719,8 @@ impl Pebs {
 }
 
 impl Unit for Pebs {
-    type Own = Own;
-    type Shared = Shared;
+    type Own = PebsOwn;
+    type Shared = PebsShared;
     type TaskData = ();
 
     fn find(found: &mut Found<'_>) -> Result<Option<Self>> {
@@ -731,9 +731,9 @@ impl Unit for Pebs {
         Ok(pebs)
     }
 
-    fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<Shared> {
+    fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<PebsShared> {
         let format = hardware.pmu.capabilities.pebs_format;
-        Ok(Shared {
+        Ok(PebsShared {
             counters: AtomicU64::new(0),
             of_guests: AtomicU64::new(0),
             flags: AtomicU64::new(0),
@@ -757,8 +757,8 @@ impl Unit for Pebs {
 
     fn reset(
         &self,
-        own: &mut Own,
-        shared: &Shared,
+        own: &mut PebsOwn,
+        shared: &PebsShared,
         site: Site<'_>,
         _counters: Counters<'_>,
     ) -> bool {
@@ -769,7 +769,7 @@ impl Unit for Pebs {
     }
 
     /// The built-in driver finds PEBS_DATA_CFG as it has left it.
-    fn restore(&self, own: &mut Own, shared: &Shared, site: Site<'_>) {
+    fn restore(&self, own: &mut PebsOwn, shared: &PebsShared, site: Site<'_>) {
         let Some(data_config) = own.before.take() else {
             return;
         };
@@ -784,8 +784,8 @@ impl Unit for Pebs {
     #[inline(always)]
     fn prepare(
         &self,
-        own: &mut Own,
-        shared: &Shared,
+        own: &mut PebsOwn,
+        shared: &PebsShared,
         cx: &PmuDisabled<'_, Driver>,
         site: Site<'_>,
         schedule: &CpuSchedule<EventId>,
@@ -800,7 +800,7 @@ impl Unit for Pebs {
 
     /// Counters with precise events raise none.
     #[inline(always)]
-    fn silent(&self, shared: &Shared) -> CounterMask {
+    fn silent(&self, shared: &PebsShared) -> CounterMask {
         shared.counters()
     }
 
@@ -809,7 +809,7 @@ impl Unit for Pebs {
     #[inline(always)]
     fn pmi_early(
         &self,
-        shared: &Shared,
+        shared: &PebsShared,
         cx: &OnCpu<'_, Driver>,
         site: Site<'_>,
         pmi: &mut Pmi<'_>,
@@ -829,7 +829,7 @@ impl Unit for Pebs {
     #[inline(always)]
     fn pmi(
         &self,
-        shared: &Shared,
+        shared: &PebsShared,
         cx: &OnCpu<'_, Driver>,
         site: Site<'_>,
         pmi: Pmi<'_>,
@@ -841,7 +841,7 @@ impl Unit for Pebs {
     }
 
     /// Lets no overflow be recorded.
-    fn suspend(&self, shared: &Shared, site: Site<'_>) {
+    fn suspend(&self, shared: &PebsShared, site: Site<'_>) {
         if shared.enable.load(Relaxed) == 0 {
             return;
         }
@@ -858,7 +858,7 @@ impl Unit for Pebs {
     #[inline(always)]
     fn switch(
         &self,
-        (_own, shared): (&mut Own, &Shared),
+        (_own, shared): (&mut PebsOwn, &PebsShared),
         cx: &PmuDisabled<'_, Driver>,
         site: Site<'_>,
         _schedule: &CpuSchedule<EventId>,
