@@ -62,7 +62,7 @@ use kernel::{
 #[repr(C)]
 pub(super) struct Cpu {
     /// The part that only callbacks use.
-    pub(super) own: CpuCell<Own>,
+    pub(super) own: CpuCell<CallbackState>,
     /// The CPU's number.
     pub(super) id: CpuId,
     /// The part that callbacks share with the PMI.
@@ -75,7 +75,7 @@ pub(super) struct Cpu {
 }
 
 /// The state of a CPU that its callbacks use, and the PMI does not.
-pub(super) struct Own {
+pub(super) struct CallbackState {
     /// The CPU's events and their counters.
     pub(super) schedule: KBox<CpuSchedule<EventId>>,
     /// The values of the registers.
@@ -113,7 +113,7 @@ impl Cpu {
     ) -> impl PinInit<Self, Error> + use<'a> {
         try_pin_init!(Self {
             id: cpu,
-            own <- CpuCell::init(cpu, Own::new(hardware)),
+            own <- CpuCell::init(cpu, CallbackState::new(hardware)),
             shared <- PmiState::new(
                 // AMD's does not know which counters run.
                 builtin
@@ -126,7 +126,7 @@ impl Cpu {
     }
 }
 
-impl Own {
+impl CallbackState {
     fn new(hardware: &Hardware) -> impl Init<Self, Error> + use<'_> {
         let (capabilities, policy) = (&hardware.pmu.capabilities, hardware.policy);
         let shares_extra = hardware.pmu.model.offcore_scope == Scope::Core;
@@ -206,7 +206,7 @@ impl Driver {
     /// the registers have lost their values or are stuck.
     #[cold]
     #[inline(never)]
-    pub(super) fn reset(&self, cpu: &Cpu, own: &mut Own, irqs: &LocalInterruptDisabled) {
+    pub(super) fn reset(&self, cpu: &Cpu, own: &mut CallbackState, irqs: &LocalInterruptDisabled) {
         let site = self.site(cpu, irqs);
         own.before.get_or_insert_with(|| Before {
             control: self.hardware.control(irqs),
@@ -223,7 +223,12 @@ impl Driver {
 
     /// Switches the counters of this CPU off, and restores the other registers. Forgets the events,
     /// none of which is on a counter any more.
-    pub(super) fn restore(&self, cpu: &Cpu, own: &mut Own, irqs: &LocalInterruptDisabled) {
+    pub(super) fn restore(
+        &self,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+        irqs: &LocalInterruptDisabled,
+    ) {
         let site = self.site(cpu, irqs);
         own.schedule.clear();
         own.changed = false;

@@ -48,10 +48,10 @@
 //!
 //! | State | Accessed by | Guarded by |
 //! |---|---|---|
-//! | [`cpu::Own`]: schedule and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
+//! | [`cpu::CallbackState`]: schedule and register shadow | callbacks on the CPU, not the PMI | [`CpuCell`] |
 //! | [`pmi::PmiState`]: active counters and their events | callbacks and the PMI on the CPU | atomics, by the protocols of [`logic::pmi`](crate::logic::pmi) |
 //! | [`Sharing`]: the counters of a core's threads | callbacks on the core's CPUs, not the PMI | a lock |
-//! | [`unit::UnitsOwn`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::Own`] |
+//! | [`unit::UnitsOwn`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::CallbackState`] |
 //! | [`unit::UnitsShared`]: features | callbacks and the PMI on the CPU | each unit documents it |
 //! | [`counter_use::Uses`]: the use of each counter | callbacks and the PMI on the CPU | atomics |
 //! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
@@ -62,8 +62,8 @@
 //! so only the compiler could reorder accesses. ([`kernel::sync::atomic`] calls a C function for
 //! each access. It is for data that CPUs share.)
 //!
-//! A PMI that interrupts a callback finds [`cpu::Own`] borrowed, and the rest consistent after each
-//! single store, by the rules in [`logic::regs::shadow`](crate::logic::regs::shadow).
+//! A PMI that interrupts a callback finds [`cpu::CallbackState`] borrowed, and the rest consistent
+//! after each single store, by the rules in [`logic::regs::shadow`](crate::logic::regs::shadow).
 //!
 //! [`CpuCell`]: crate::kern::percpu::CpuCell
 //! [`Sharing`]: unit::smt::seat::Sharing

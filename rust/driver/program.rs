@@ -6,8 +6,8 @@
 
 use super::{
     cpu::{
-        Cpu,
-        Own, //
+        CallbackState,
+        Cpu, //
     },
     event,
     hw::Amd,
@@ -45,8 +45,8 @@ use kernel::cpu::CpuId;
 impl Driver {
     /// Programs the plan, except for GLOBAL_CTRL.
     #[inline]
-    pub(super) fn program(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
-        let Own {
+    pub(super) fn program(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
+        let CallbackState {
             schedule,
             shadow,
             units,
@@ -78,9 +78,9 @@ impl Driver {
     /// Takes events off the counters that the plan has no more for them, and starts events on the
     /// counters that they get.
     #[inline(never)]
-    fn move_events(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
+    fn move_events(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
         let shared = &cpu.shared;
-        let Own {
+        let CallbackState {
             schedule, shadow, ..
         } = own;
         // All events leave before one arrives, since they may swap counters.
@@ -128,7 +128,7 @@ impl Driver {
     /// they are next put on a counter.
     #[cold]
     #[inline(never)]
-    pub(super) fn recover(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut Own) {
+    pub(super) fn recover(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
         let shared = &cpu.shared;
         kernel::pr_warn_once!(
             "CPU {}: overflows came without end; the PMU is reset\n",

@@ -14,8 +14,8 @@ pub(super) mod turn;
 
 use super::{
     cpu::{
-        Cpu,
-        Own, //
+        CallbackState,
+        Cpu, //
     },
     event,
     Driver, //
@@ -345,7 +345,7 @@ impl Driver {
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
             return;
         };
-        let Own {
+        let CallbackState {
             schedule, rotation, ..
         } = &mut *own;
         let all = self.hardware.pmu.capabilities.all();
@@ -416,7 +416,7 @@ impl Driver {
         &self,
         cx: &Scheduling<'_, Self>,
         cpu: &Cpu,
-        own: &mut Own,
+        own: &mut CallbackState,
         event: &Event<Self>,
     ) -> bool {
         if !self.shares_a_core || !self.common.orders_groups {
@@ -434,10 +434,10 @@ impl Driver {
         &self,
         cx: &Scheduling<'_, Self>,
         cpu: &Cpu,
-        own: &mut Own,
+        own: &mut CallbackState,
         event: &Event<Self>,
     ) -> bool {
-        let Own {
+        let CallbackState {
             schedule, rotation, ..
         } = own;
         let context = cx.context(event);
@@ -458,13 +458,13 @@ impl Driver {
         &self,
         cx: &Scheduling<'_, Self>,
         cpu: &Cpu,
-        own: &mut Own,
+        own: &mut CallbackState,
         event: &Event<Self>,
     ) {
         if !self.common.orders_groups || cx.is_of_pinned_group(event) || !cx.may_offer() {
             return;
         }
-        let Own {
+        let CallbackState {
             schedule, rotation, ..
         } = own;
         let counters = self.hardware.pmu.capabilities.all();
@@ -503,7 +503,7 @@ impl Driver {
         &self,
         cx: &Scheduling<'_, Self>,
         cpu: &Cpu,
-        own: &mut Own,
+        own: &mut CallbackState,
         event: &Event<Self>,
     ) {
         if self.common.orders_groups && own.rotation.any_alone && cx.is_interval_end() {
@@ -516,10 +516,10 @@ impl Driver {
         &self,
         cx: &Scheduling<'_, Self>,
         cpu: &Cpu,
-        own: &mut Own,
+        own: &mut CallbackState,
         event: &Event<Self>,
     ) {
-        let Own {
+        let CallbackState {
             schedule, rotation, ..
         } = own;
         let context = cx.context(event);
@@ -568,7 +568,7 @@ impl Driver {
         &self,
         cx: &Scheduling<'a, Self>,
         cpu: &Cpu,
-        own: &mut Own,
+        own: &mut CallbackState,
         event: &Event<Self>,
         found: &Found<Candidate<'a>>,
     ) {

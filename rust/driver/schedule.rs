@@ -10,8 +10,8 @@
 use super::{
     counter_use::Way,
     cpu::{
-        Cpu,
-        Own, //
+        CallbackState,
+        Cpu, //
     },
     event::{
         self,
@@ -78,7 +78,7 @@ impl Driver {
     fn own<'a>(
         &'a self,
         cx: &'a PmuDisabled<'_, Self>,
-    ) -> Option<(&'a Cpu, CpuCellGuard<'a, Own>)> {
+    ) -> Option<(&'a Cpu, CpuCellGuard<'a, CallbackState>)> {
         let cpu = self.cpus.this_cpu(cx.irqs());
         let mut own = cpu.own.borrow(cx.irqs())?;
         Self::update_shadow(&cpu.shared, &mut own.shadow);
@@ -91,7 +91,7 @@ impl Driver {
     fn place_failed(
         &self,
         cx: &Scheduling<'_, Self>,
-        own: &mut Own,
+        own: &mut CallbackState,
         event: &Event<Self>,
         members: u32,
         (refusal, constraint): (Refusal, Constraint),
@@ -142,7 +142,7 @@ impl Driver {
         &self,
         cx: &Scheduling<'_, Self>,
         cpu: &Cpu,
-        own: &mut Own,
+        own: &mut CallbackState,
         event: &Event<Self>,
         refusal: Refusal,
     ) {
@@ -160,8 +160,8 @@ impl Driver {
 
     /// Releases what the programmed plan does without, to TSX and to the core's other thread.
     #[inline(never)]
-    fn give_back(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
-        let Own {
+    fn give_back(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
+        let CallbackState {
             schedule,
             shadow,
             units,

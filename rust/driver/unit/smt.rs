@@ -19,8 +19,8 @@ pub(in crate::driver) mod seat;
 use crate::{
     driver::{
         cpu::{
-            Cpu,
-            Own, //
+            CallbackState,
+            Cpu, //
         },
         unit::northbridge::Northbridges,
         CorePmu,
@@ -152,7 +152,7 @@ impl Driver {
         &self,
         cx: &PmuDisabled<'_, Self>,
         cpu: &Cpu,
-        own: &mut Own,
+        own: &mut CallbackState,
         plain: Plain,
         event: Option<EventId>,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
@@ -162,7 +162,7 @@ impl Driver {
         }
         let transactions = self.left_to_tsx();
         let is_pinned = || event.is_some_and(|event| cx.is_pinned(event));
-        let Own { schedule, smt, .. } = own;
+        let CallbackState { schedule, smt, .. } = own;
         let mut seated = self.seated(cx, cpu);
         let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
         let planned = smt.plan(core, schedule, plain, transactions, is_pinned, change);
@@ -178,10 +178,10 @@ impl Driver {
         northbridge: &Northbridges,
         cpu: &Cpu,
         irqs: &LocalInterruptDisabled,
-        own: &mut Own,
+        own: &mut CallbackState,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let Own { schedule, smt, .. } = own;
+        let CallbackState { schedule, smt, .. } = own;
         northbridge.plan(self.site(cpu, irqs), schedule, smt, change)
     }
 
@@ -199,7 +199,7 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         cpu: &Cpu,
-        own: &mut Own,
+        own: &mut CallbackState,
     ) {
         if let Some((mut core, thread)) = self.seated(cx, cpu) {
             own.smt.wait(&mut core, thread);
@@ -222,7 +222,7 @@ impl Driver {
     /// Records that `event`, or the group that it leads, was placed, if the threads contend.
     #[inline]
     pub(in crate::driver) fn note_placed<'a>(
-        own: &mut Own,
+        own: &mut CallbackState,
         event: impl FnOnce() -> Option<&'a Event<Self>>,
     ) {
         own.smt.note_placed(now, |now| {
@@ -232,20 +232,25 @@ impl Driver {
     }
 
     /// Records that `event`, or the group that it leads, was refused, if the threads contend.
-    pub(in crate::driver) fn note_refused(own: &mut Own, event: &Event<Self>) {
+    pub(in crate::driver) fn note_refused(own: &mut CallbackState, event: &Event<Self>) {
         own.smt.note_refused(&mut own.schedule, now, |now| {
             event.data().turn.share(now, event.time_running())
         });
     }
 
     /// Records that a pinned group was refused.
-    pub(in crate::driver) fn note_pinned_refused(own: &mut Own) {
+    pub(in crate::driver) fn note_pinned_refused(own: &mut CallbackState) {
         own.smt.note_pinned_refused(&mut own.schedule);
     }
 
     /// Tells the core that the plan of this CPU is programmed: the other counters are free, and the
     /// sibling schedules again if it has waited for them, or has to make way.
-    pub(in crate::driver) fn release(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut Own) {
+    pub(in crate::driver) fn release(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+    ) {
         let Some(seat) = cpu.sharing.seat() else {
             return;
         };
@@ -263,7 +268,7 @@ impl Driver {
     }
 
     #[inline(never)]
-    fn release_claim(&self, cx: &PmuDisabled<'_, Self>, seat: Seat, own: &mut Own) {
+    fn release_claim(&self, cx: &PmuDisabled<'_, Self>, seat: Seat, own: &mut CallbackState) {
         let Some(mut release) = own.smt.release(&mut own.schedule) else {
             return;
         };
