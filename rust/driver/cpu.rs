@@ -13,7 +13,7 @@ use super::{
     unit::{
         self,
         hooks::{
-            Counters,
+            PlanAndShadow,
             Site, //
         },
         lbr::InPmi,
@@ -214,7 +214,7 @@ impl Driver {
         });
         own.clear(site);
         apic::lvtpc_arm(irqs);
-        let counters = Counters {
+        let counters = PlanAndShadow {
             schedule: &own.schedule,
             shadow: &mut own.shadow,
         };

@@ -12,7 +12,7 @@ use super::{
     event,
     hw::Amd,
     pmi::PmiState,
-    unit::hooks::Counters,
+    unit::hooks::PlanAndShadow,
     Driver, //
 };
 use crate::{
@@ -54,7 +54,8 @@ impl Driver {
             ..
         } = &mut *own;
         let site = self.site(cpu, cx.irqs());
-        self.units.take(units, site, Counters { schedule, shadow });
+        self.units
+            .take(units, site, PlanAndShadow { schedule, shadow });
         self.common
             .user_read
             .mark_dirty(dirty, schedule.occupied(), shadow, cx.irqs());

@@ -23,7 +23,7 @@ use super::{
     },
     unit::{
         self,
-        hooks::Counters, //
+        hooks::PlanAndShadow, //
     },
     Driver, //
 };
@@ -169,7 +169,7 @@ impl Driver {
         } = &mut *own;
         let site = self.site(cpu, cx.irqs());
         self.units
-            .release(units, site, Counters { schedule, shadow });
+            .release(units, site, PlanAndShadow { schedule, shadow });
         self.release(cx, cpu, own);
     }
 }

@@ -57,16 +57,16 @@ pub(in crate::driver) struct Site<'a> {
 }
 
 /// The counters of this CPU: the plan, and what their registers hold. Not for a PMI.
-pub(in crate::driver) struct Counters<'a> {
+pub(in crate::driver) struct PlanAndShadow<'a> {
     pub(in crate::driver) schedule: &'a CpuSchedule<EventId>,
     pub(in crate::driver) shadow: &'a mut Shadow,
 }
 
-impl Counters<'_> {
+impl PlanAndShadow<'_> {
     /// Lends the counters to one unit after the other.
     #[inline(always)]
-    pub(in crate::driver) fn lend(&mut self) -> Counters<'_> {
-        Counters {
+    pub(in crate::driver) fn lend(&mut self) -> PlanAndShadow<'_> {
+        PlanAndShadow {
             schedule: self.schedule,
             shadow: self.shadow,
         }
@@ -125,7 +125,7 @@ pub(in crate::driver) trait Unit: Sized {
         _own: &mut Self::Own,
         _shared: &Self::Shared,
         _site: Site<'_>,
-        _counters: Counters<'_>,
+        _counters: PlanAndShadow<'_>,
     ) -> bool {
         false
     }
@@ -143,7 +143,7 @@ pub(in crate::driver) trait Unit: Sized {
 
     /// Takes what the plan, which has changed, needs. Its counters are programmed next.
     #[inline(always)]
-    fn take(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: Counters<'_>) {}
+    fn take(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: PlanAndShadow<'_>) {}
 
     /// Brings the unit in line with the events that are started, and with the plan if that has
     /// `changed`. Counters are programmed and do not run.
@@ -171,7 +171,7 @@ pub(in crate::driver) trait Unit: Sized {
 
     /// Gives back what the plan, which has changed, does without. Its counters run.
     #[inline(always)]
-    fn release(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: Counters<'_>) {}
+    fn release(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: PlanAndShadow<'_>) {}
 
     /// Starts again what a PMI has stopped, at its end. Counters run next. Not on AMD's PMUs.
     #[inline(always)]

@@ -18,8 +18,8 @@
 pub(super) mod records;
 
 use super::hooks::{
-    Counters,
     Found,
+    PlanAndShadow,
     Site,
     Unit, //
 };
@@ -248,7 +248,7 @@ impl Unit for Branches {
         own: &mut LbrOwn,
         shared: &LbrShared,
         site: Site<'_>,
-        _counters: Counters<'_>,
+        _counters: PlanAndShadow<'_>,
     ) -> bool {
         own.running = false;
         // Those of events that stay are to be prepared anew.

@@ -76,8 +76,8 @@ use crate::{
     x86::builtin::Builtin, //
 };
 use hooks::{
-    Counters,
     Found,
+    PlanAndShadow,
     Pmi,
     Site,
     Unit, //
@@ -146,7 +146,7 @@ macro_rules! units {
                 own: &mut UnitsOwn,
                 shared: &UnitsShared,
                 site: Site<'_>,
-                mut counters: Counters<'_>,
+                mut counters: PlanAndShadow<'_>,
             ) -> bool {
                 let mut changed = false;
                 $(if let Some(unit) = &self.$name {
@@ -172,7 +172,12 @@ macro_rules! units {
 
             /// See [`Unit::take`].
             #[inline(always)]
-            pub(super) fn take(&self, own: &mut UnitsOwn, site: Site<'_>, mut counters: Counters<'_>) {
+            pub(super) fn take(
+                &self,
+                own: &mut UnitsOwn,
+                site: Site<'_>,
+                mut counters: PlanAndShadow<'_>,
+            ) {
                 $(if let Some(unit) = &self.$name {
                     unit.take(&mut own.$name, site, counters.lend());
                 })*
@@ -216,7 +221,7 @@ macro_rules! units {
                 &self,
                 own: &mut UnitsOwn,
                 site: Site<'_>,
-                mut counters: Counters<'_>,
+                mut counters: PlanAndShadow<'_>,
             ) {
                 $(if let Some(unit) = &self.$name {
                     unit.release(&mut own.$name, site, counters.lend());

@@ -13,8 +13,8 @@
 //! cores have no locks.
 
 use super::hooks::{
-    Counters,
     Found,
+    PlanAndShadow,
     Site,
     Unit, //
 };
@@ -123,7 +123,7 @@ impl Unit for Northbridges {
     }
 
     #[inline(always)]
-    fn release(&self, _own: &mut (), site: Site<'_>, counters: Counters<'_>) {
+    fn release(&self, _own: &mut (), site: Site<'_>, counters: PlanAndShadow<'_>) {
         self.release_all_but(counters.schedule.northbridge(), site);
     }
 }

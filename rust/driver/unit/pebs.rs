@@ -27,8 +27,8 @@ mod sample;
 
 use super::{
     hooks::{
-        Counters,
         Found,
+        PlanAndShadow,
         Pmi,
         Site,
         Unit, //
@@ -760,7 +760,7 @@ impl Unit for Pebs {
         own: &mut PebsOwn,
         shared: &PebsShared,
         site: Site<'_>,
-        _counters: Counters<'_>,
+        _counters: PlanAndShadow<'_>,
     ) -> bool {
         let told = || site.shared.hypervisors.told_data_config();
         own.before.get_or_insert_with(told);

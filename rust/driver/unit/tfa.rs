@@ -9,8 +9,8 @@
 //! counter at the next rotation after a 1 is written, here at once.
 
 use super::hooks::{
-    Counters,
     Found,
+    PlanAndShadow,
     Site,
     Unit, //
 };
@@ -72,7 +72,7 @@ impl Tfa {
 
 /// Returns counter 3, if it is planned for an event.
 #[inline]
-fn wanted(counters: &Counters<'_>) -> Option<CounterId> {
+fn wanted(counters: &PlanAndShadow<'_>) -> Option<CounterId> {
     COUNTER.filter(|counter| counters.schedule.taken().contains(*counter))
 }
 
@@ -102,7 +102,7 @@ impl Unit for Tfa {
         own: &mut CpuState,
         _shared: &(),
         site: Site<'_>,
-        counters: Counters<'_>,
+        counters: PlanAndShadow<'_>,
     ) -> bool {
         let wanted = wanted(&counters);
         own.abort = wanted.is_some();
@@ -121,7 +121,7 @@ impl Unit for Tfa {
 
     /// Makes transactions abort if counter 3 is planned.
     #[inline]
-    fn take(&self, own: &mut CpuState, site: Site<'_>, counters: Counters<'_>) {
+    fn take(&self, own: &mut CpuState, site: Site<'_>, counters: PlanAndShadow<'_>) {
         if let Some(counter) = wanted(&counters).filter(|_| !own.abort) {
             own.abort = true;
             tsx::set_force_abort(true, site.irqs);
@@ -132,7 +132,7 @@ impl Unit for Tfa {
 
     /// Lets transactions run if counter 3, which is switched off then, is not planned.
     #[inline]
-    fn release(&self, own: &mut CpuState, site: Site<'_>, counters: Counters<'_>) {
+    fn release(&self, own: &mut CpuState, site: Site<'_>, counters: PlanAndShadow<'_>) {
         if own.abort && wanted(&counters).is_none() {
             own.abort = false;
             if let Some(counter) = COUNTER {
