@@ -112,7 +112,7 @@ impl Layout {
 
 /// The registers of the counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Maker {
+pub enum RegisterSet {
     /// Intel's.
     Intel,
     /// AMD's, at the old addresses.
@@ -122,9 +122,9 @@ pub enum Maker {
 }
 
 /// The counters of the machine.
-pub struct Counters {
+pub struct CounterSet {
     /// The counters' registers.
-    pub maker: Maker,
+    pub registers: RegisterSet,
     /// The counters' width in bits.
     pub width: u8,
     /// The mask of the counters, in the layout of IA32_PERF_GLOBAL_CTRL.
@@ -169,7 +169,7 @@ impl Builtin {
     ///
     /// Fails with `ENODEV` if the driver has initialised for other `counters`, and with `ENOENT` or
     /// another error if it cannot be found. Changes nothing. Process context.
-    pub fn find(counters: &Counters, layout: Layout) -> Result<Self> {
+    pub fn find(counters: &CounterSet, layout: Layout) -> Result<Self> {
         let symbols = Symbols::new()?;
         let pmu: NonNull<x86_pmu> = symbols.find(c"x86_pmu")?.cast();
         // SAFETY: `pmu` is the address of `x86_pmu`. The built-in driver sets the members once,
@@ -192,8 +192,8 @@ impl Builtin {
         }
         // The function is needed only if the driver has not initialised, and only for these
         // registers.
-        let addr_offset = match counters.maker {
-            Maker::AmdCore if !initialised => Some(symbols.find(c"amd_pmu_addr_offset")?),
+        let addr_offset = match counters.registers {
+            RegisterSet::AmdCore if !initialised => Some(symbols.find(c"amd_pmu_addr_offset")?),
             _ => None,
         };
         let update_pce = symbols.find(c"cr4_update_pce")?.as_ptr();
@@ -228,14 +228,14 @@ impl Builtin {
     /// In this case no other code uses these members: it either checks for a handler first
     /// (`x86_pmu_initialized()`), belongs to the driver's PMU, or is called by the driver's NMI
     /// handler or hotplug callbacks. Process context.
-    pub fn lend(&self, counters: &Counters) {
+    pub fn lend(&self, counters: &CounterSet) {
         if self.initialised || self.lent.xchg(true, Relaxed) {
             return;
         }
-        let (first, first_fixed) = match counters.maker {
-            Maker::Intel => (Msr::IA32_PMC0.number(), Msr::IA32_FIXED_CTR0.number()),
-            Maker::AmdLegacy => (Msr::AMD_LEGACY_CTR0.number(), 0),
-            Maker::AmdCore => (Msr::AMD_PERF_CTR0.number(), 0),
+        let (first, first_fixed) = match counters.registers {
+            RegisterSet::Intel => (Msr::IA32_PMC0.number(), Msr::IA32_FIXED_CTR0.number()),
+            RegisterSet::AmdLegacy => (Msr::AMD_LEGACY_CTR0.number(), 0),
+            RegisterSet::AmdCore => (Msr::AMD_PERF_CTR0.number(), 0),
         };
         self.set_counters(&Lent {
             width: counters.width.into(),

@@ -33,9 +33,9 @@ use crate::{
     },
     x86::builtin::{
         Builtin,
-        Counters,
+        CounterSet,
         Layout,
-        Maker,
+        RegisterSet,
         UserRdpmc, //
     },
 };
@@ -114,7 +114,7 @@ impl Page {
 pub(in crate::driver) struct UserRead {
     builtin: Option<Builtin>,
     /// The counters that users can read.
-    counters: Counters,
+    counters: CounterSet,
     /// Held while the mode is changed.
     changing: Pin<KBox<Mutex<()>>>,
     /// Held while the mappings of an event change.
@@ -255,12 +255,12 @@ impl UserRead {
 }
 
 /// Returns the counters as [`x86::builtin`](crate::x86::builtin) knows them.
-fn counters(capabilities: &Capabilities) -> Counters {
-    Counters {
-        maker: match capabilities.interface {
-            Interface::ArchPerfmon => Maker::Intel,
-            Interface::AmdLegacy => Maker::AmdLegacy,
-            Interface::AmdCore | Interface::AmdV2 => Maker::AmdCore,
+fn counters(capabilities: &Capabilities) -> CounterSet {
+    CounterSet {
+        registers: match capabilities.interface {
+            Interface::ArchPerfmon => RegisterSet::Intel,
+            Interface::AmdLegacy => RegisterSet::AmdLegacy,
+            Interface::AmdCore | Interface::AmdV2 => RegisterSet::AmdCore,
         },
         width: capabilities.width.bits(),
         mask: capabilities.counters.bits(),
