@@ -160,7 +160,7 @@ impl Driver {
 
     /// Releases what the programmed plan does without, to TSX and to the core's other thread.
     #[inline(never)]
-    fn give_back(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
+    fn release_unused(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
         let CallbackState {
             schedule,
             shadow,
@@ -262,7 +262,7 @@ impl Operations for Driver {
             shared.run(&self.hardware, cx.irqs());
         }
         if changed {
-            self.give_back(cx, cpu, own);
+            self.release_unused(cx, cpu, own);
         }
     }
 
