@@ -41,7 +41,7 @@ use crate::{
             group::Group,
             limits::Limits, //
         },
-        smt::protocol::Plain, //
+        smt::protocol::CountersOnly, //
     },
     perf::{
         Attachment,
@@ -288,7 +288,7 @@ impl Operations for Driver {
             cx,
             cpu,
             &mut own,
-            Plain::No,
+            CountersOnly::No,
             Some(id),
             |schedule, limits| schedule.add(id, data.demand, wish, limits),
         );
@@ -471,9 +471,9 @@ impl Operations for Driver {
     fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let own = &mut *own;
-        let plain = Plain::of(&own.schedule);
+        let counters_only = CountersOnly::of(&own.schedule);
         let leader = own.schedule.collected().next().map(|entry| entry.event);
-        let planned = self.plan(cx, cpu, own, plain, leader, CpuSchedule::commit);
+        let planned = self.plan(cx, cpu, own, counters_only, leader, CpuSchedule::commit);
         let Err(refusal) = planned else {
             Self::note_placed(own, || cx.event(leader?));
             if let Some(event) = leader.and_then(|leader| cx.event(leader)) {

@@ -40,7 +40,7 @@ use crate::{
             protocol::{
                 limits_now,
                 try_pinned,
-                Plain,
+                CountersOnly,
                 Told, //
             },
             siblings::{
@@ -153,7 +153,7 @@ impl Driver {
         cx: &PmuDisabled<'_, Self>,
         cpu: &Cpu,
         own: &mut CallbackState,
-        plain: Plain,
+        counters_only: CountersOnly,
         event: Option<EventId>,
         change: impl FnOnce(&mut CpuSchedule<EventId>, &Limits) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
@@ -165,7 +165,14 @@ impl Driver {
         let CallbackState { schedule, smt, .. } = own;
         let mut seated = self.seated(cx, cpu);
         let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
-        let planned = smt.plan(core, schedule, plain, transactions, is_pinned, change);
+        let planned = smt.plan(
+            core,
+            schedule,
+            counters_only,
+            transactions,
+            is_pinned,
+            change,
+        );
         drop(seated);
         resched(cx.pmu(), planned?);
         Ok(())
@@ -255,12 +262,14 @@ impl Driver {
             return;
         };
         // What happens most.
-        if let Some(used) = own.smt.plain_use(&mut own.schedule) {
+        if let Some(used) = own.smt.counters_only_use(&mut own.schedule) {
             if used == own.smt.usage().used {
                 return;
             }
             let core = self.core(seat, cx.irqs());
-            if core.is_some_and(|mut core| own.smt.release_plain(&mut core, seat.thread, used)) {
+            if core
+                .is_some_and(|mut core| own.smt.release_counters_only(&mut core, seat.thread, used))
+            {
                 return;
             }
         }

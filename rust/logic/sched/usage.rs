@@ -34,7 +34,7 @@ impl ThreadUsage {
 
     /// Returns whether the thread uses only counters, and only ones that the sibling may use, too.
     #[inline]
-    pub fn is_plain(&self) -> bool {
+    pub fn uses_counters_only(&self) -> bool {
         self.corrupting.is_empty() && self.registers.is_none()
     }
 

@@ -43,17 +43,17 @@ use crate::logic::{
 /// Whether all events of a plan, including those on the CPU, need only a counter, and do not affect
 /// the sibling's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plain {
+pub enum CountersOnly {
     /// All events only need a counter.
     Yes,
     /// Some event needs more, or this is not known.
     No,
 }
 
-impl Plain {
+impl CountersOnly {
     /// Checks the events of `schedule`, including those of an open txn.
     pub fn of<T: Copy + PartialEq>(schedule: &CpuSchedule<T>) -> Self {
-        match schedule.is_plain() {
+        match schedule.needs_counters_only() {
             true => Self::Yes,
             false => Self::No,
         }
@@ -87,7 +87,7 @@ impl ThreadState {
         &mut self,
         core: Option<(&mut Core, Thread)>,
         schedule: &mut CpuSchedule<T>,
-        plain: Plain,
+        counters_only: CountersOnly,
         tfa: CounterMask,
         is_pinned: impl FnOnce() -> bool,
         change: impl FnOnce(&mut CpuSchedule<T>, &Limits) -> Result<(), Refusal>,
@@ -101,7 +101,7 @@ impl ThreadState {
             return planned.map(|()| None);
         };
         // The common case.
-        if plain == Plain::Yes && tfa.is_empty() && core.leaves_all_to(thread) {
+        if counters_only == CountersOnly::Yes && tfa.is_empty() && core.leaves_all_to(thread) {
             let planned = change(schedule, &Limits::NONE);
             // Decisions need the shares of placed groups as well as of refused ones.
             self.needs.contends |= core.is_contended();
@@ -230,21 +230,29 @@ impl ThreadState {
     /// that the core has to know: no event needs anything else that the threads share, and there
     /// are no needs.
     #[inline]
-    pub fn plain_use<T: Copy + PartialEq>(
+    pub fn counters_only_use<T: Copy + PartialEq>(
         &self,
         schedule: &mut CpuSchedule<T>,
     ) -> Option<CounterMask> {
         // A wish is either part of the needs, or obsolete.
         let _ = schedule.take_wish();
-        let plain = schedule.is_plain() && self.usage.is_plain() && self.needs.is_empty();
-        plain.then(|| schedule.taken())
+        let counters_only = schedule.needs_counters_only()
+            && self.usage.uses_counters_only()
+            && self.needs.is_empty();
+        counters_only.then(|| schedule.taken())
     }
 
-    /// Reports the result of [`plain_use`](Self::plain_use) to the core. Returns false if this is
-    /// not enough: then nothing has changed, and [`release`](Self::release) has to be called.
+    /// Reports the result of [`counters_only_use`](Self::counters_only_use) to the core. Returns
+    /// false if this is not enough: then nothing has changed, and [`release`](Self::release) has to
+    /// be called.
     #[inline]
-    pub fn release_plain(&mut self, core: &mut Core, thread: Thread, used: CounterMask) -> bool {
-        let done = core.release_plain(thread, used);
+    pub fn release_counters_only(
+        &mut self,
+        core: &mut Core,
+        thread: Thread,
+        used: CounterMask,
+    ) -> bool {
+        let done = core.release_counters_only(thread, used);
         if done {
             self.usage.used = used;
         }

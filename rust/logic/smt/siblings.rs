@@ -498,11 +498,11 @@ impl Core {
     }
 
     /// Does the work of [`release`](Self::release) for a `thread` that [lacked
-    /// nothing](Needs::is_empty), whose usage was [plain](ThreadUsage::is_plain) and is now the
-    /// counters `used`. Does nothing and returns false if a thread waits, has a want, or has the
-    /// right of way.
+    /// nothing](Needs::is_empty), whose usage was [counters only](ThreadUsage::uses_counters_only)
+    /// and is now the counters `used`. Does nothing and returns false if a thread waits, has a
+    /// want, or has the right of way.
     #[inline]
-    pub fn release_plain(&mut self, thread: Thread, used: CounterMask) -> bool {
+    pub fn release_counters_only(&mut self, thread: Thread, used: CounterMask) -> bool {
         if self.way.is_some() || !self.entries.iter().all(ThreadEntry::is_quiet) {
             return false;
         }

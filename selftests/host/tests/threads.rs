@@ -31,7 +31,7 @@ use rpmu_logic::logic::sched::cpu_schedule::CpuSchedule;
 use rpmu_logic::logic::sched::limits::Limits;
 use rpmu_logic::logic::sched::usage::ThreadUsage;
 use rpmu_logic::logic::smt::protocol::{
-    Plain,
+    CountersOnly,
     ThreadState,
     Told, //
 };
@@ -152,12 +152,12 @@ fn plan<T: Copy + PartialEq>(
     schedule: &mut CpuSchedule<T>,
     is_pinned: bool,
 ) -> Result<Option<u32>, Refusal> {
-    let plain = Plain::of(schedule);
+    let counters_only = CountersOnly::of(schedule);
     let none = CounterMask::EMPTY;
     smt.plan(
         core,
         schedule,
-        plain,
+        counters_only,
         none,
         || is_pinned,
         CpuSchedule::commit,

@@ -50,7 +50,7 @@ use crate::logic::sched::cpu_schedule::CpuSchedule;
 use crate::logic::sched::limits::Limits;
 use crate::logic::smt::protocol::{
     limits_now,
-    Plain,
+    CountersOnly,
     ThreadState, //
 };
 use crate::logic::smt::right_of_way::Share;
@@ -577,13 +577,18 @@ impl<'a> Cpu<'a> {
                 return Err(refusal);
             }
         }
-        let plain = Plain::of(&self.schedule);
+        let counters_only = CountersOnly::of(&self.schedule);
         let core = core.map(|core| (core, self.thread));
         let (schedule, tfa) = (&mut self.schedule, closed(self.machine));
         let is_pinned = || pinned;
-        let planned = self
-            .smt
-            .plan(core, schedule, plain, tfa, is_pinned, CpuSchedule::commit);
+        let planned = self.smt.plan(
+            core,
+            schedule,
+            counters_only,
+            tfa,
+            is_pinned,
+            CpuSchedule::commit,
+        );
         match planned {
             Ok(waker) => *woken |= waker.is_some(),
             Err(_) => self.schedule.cancel(),

@@ -278,7 +278,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Returns whether the events only need counters: none is corrupting or needs an extra
     /// register.
-    pub fn is_plain(&self) -> bool {
+    pub fn needs_counters_only(&self) -> bool {
         self.corrupting == 0 && self.demanding == 0
     }
 
@@ -522,7 +522,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     /// counters and registers of an earlier plan.
     #[inline]
     pub fn usage(&self) -> ThreadUsage {
-        if self.is_plain() {
+        if self.needs_counters_only() {
             return ThreadUsage {
                 used: self.taken,
                 ..ThreadUsage::default()

@@ -105,7 +105,7 @@ fn plain_usage_is_released_at_once() {
                 panic!("no time is needed")
             });
             assert_eq!(woken, None);
-            assert!(core.release_plain(Thread::First, mask(bits)));
+            assert!(core.release_counters_only(Thread::First, mask(bits)));
             assert_eq!(format!("{core:?}"), format!("{long:?}"));
         }
     }
@@ -119,7 +119,7 @@ fn plain_usage_is_released_at_once() {
     has_way.release(Thread::Second, ThreadUsage::default(), &needs, true, || 2);
     for mut core in [waits, wants, has_way] {
         let before = format!("{core:?}");
-        assert!(!core.release_plain(Thread::First, mask(0)));
+        assert!(!core.release_counters_only(Thread::First, mask(0)));
         assert_eq!(format!("{core:?}"), before);
     }
 }
@@ -368,7 +368,7 @@ fn a_thread_that_tells_nothing_any_more_is_forgotten() {
         let releases = releases_until_the_sibling_is_woken(&mut core);
         assert_eq!(releases, u32::from(LONG_SILENCE));
         assert!(!core.yields(FIRST) && !core.is_contended());
-        assert!(core.release_plain(FIRST, mask(0b1)));
+        assert!(core.release_counters_only(FIRST, mask(0b1)));
     }
 }
 
@@ -383,10 +383,10 @@ fn a_thread_ends_its_own_waiting_but_not_that_of_pinned_groups() {
             ..Needs::default()
         };
         for i in 0..LONG_SILENCE {
-            assert!(!core.release_plain(FIRST, mask(0b10)), "{i}");
+            assert!(!core.release_counters_only(FIRST, mask(0b10)), "{i}");
             core.release(FIRST, using(0b10), &needs, false, || 1);
         }
-        assert_eq!(core.release_plain(FIRST, mask(0b10)), !has_pinned);
+        assert_eq!(core.release_counters_only(FIRST, mask(0b10)), !has_pinned);
     }
 }
 
