@@ -39,7 +39,7 @@ const SLOTS: usize = MAX_COUNTERS.next_power_of_two();
 #[repr(u8)]
 pub(super) enum Way {
     /// On a counter.
-    Plain,
+    Counter,
     /// On two counters.
     Pair,
     /// The slots, on a counter, with metrics in its group.
@@ -63,7 +63,7 @@ impl Way {
         } else if constraint.counters.contains(CounterId::GUEST_BRANCHES) {
             Self::GuestBranches
         } else {
-            Self::Plain
+            Self::Counter
         }
     }
 
@@ -81,7 +81,7 @@ impl Way {
             METRIC => Self::Metric,
             PRECISE => Self::Precise,
             GUEST_BRANCHES => Self::GuestBranches,
-            _ => Self::Plain,
+            _ => Self::Counter,
         }
     }
 }
@@ -124,7 +124,7 @@ impl CounterUse {
     fn new() -> Self {
         Self {
             event: AtomicU32::new(0),
-            way: AtomicU8::new(Way::Plain as u8),
+            way: AtomicU8::new(Way::Counter as u8),
             reload: AtomicU64::new(0),
             last: LastValue::default(),
         }
@@ -153,7 +153,7 @@ impl CounterUse {
     /// Returns whether the counter's event counts in another way than on a counter.
     #[inline]
     pub(super) fn is_special(&self) -> bool {
-        self.way.load(Relaxed) != Way::Plain as u8
+        self.way.load(Relaxed) != Way::Counter as u8
     }
 
     /// Returns how the counter's event counts.

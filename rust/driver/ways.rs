@@ -58,7 +58,7 @@ impl Driver {
         shadow: &mut Shadow,
     ) -> bool {
         match shared.uses.on(counter).way() {
-            Way::Plain => return false,
+            Way::Counter => return false,
             Way::Pair => {
                 self.start_second(cx, counter, shadow);
                 return false;
@@ -98,7 +98,7 @@ impl Driver {
     ) {
         let counts = self.cpus.this_cpu(cx.irqs()).shared.uses.on(counter);
         match counts.way() {
-            Way::Plain | Way::Pair => {
+            Way::Counter | Way::Pair => {
                 let value = counts.update((counter, event), &self.hardware, cx.irqs());
                 shadow.stop(counter, Some(value));
                 if let Some(amd) = self.hardware.amd() {
@@ -150,7 +150,7 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         match shared.uses.on(counter).way() {
-            Way::Plain | Way::Pair | Way::Slots | Way::GuestBranches => {}
+            Way::Counter | Way::Pair | Way::Slots | Way::GuestBranches => {}
             Way::Metric => {
                 shared.deactivate(counter);
                 shadow.set_virtual_active(counter, false);
@@ -174,7 +174,7 @@ impl Driver {
             shared.run(&self.hardware, cx.irqs());
         }
         match way {
-            Way::Plain | Way::Pair => {
+            Way::Counter | Way::Pair => {
                 counts.update((counter, event), &self.hardware, cx.irqs());
             }
             Way::Precise => self.read_precise(cx, (counter, event)),
@@ -193,7 +193,7 @@ impl Driver {
         shared: &PmiState,
     ) -> bool {
         match shared.uses.on(counter).way() {
-            Way::Plain | Way::Pair | Way::Precise => return false,
+            Way::Counter | Way::Pair | Way::Precise => return false,
             Way::Slots => {
                 if !shared.is_halted(counter) {
                     return false;
@@ -232,7 +232,7 @@ impl Driver {
         let (driver, cx) = (pmu.ops(), &pmu.on_cpu(irqs));
         let counts = driver.cpus.this_cpu(irqs).shared.uses.on(counter);
         match counts.way() {
-            Way::Plain | Way::Pair => {
+            Way::Counter | Way::Pair => {
                 counts.update((counter, event), &driver.hardware, irqs);
             }
             Way::Precise => driver.read_precise(cx, (counter, event)),
