@@ -48,7 +48,7 @@ pub struct Precise {
     /// The contents of a record's data source field.
     pub data: PebsData,
     /// Set if samples only need the record's address of the instruction itself, and the time.
-    pub is_plain: bool,
+    pub needs_address_only: bool,
 }
 
 /// Checks whether the event can have the precision in `attr`. Mainline: `x86_pmu_hw_config()`,
@@ -127,7 +127,7 @@ pub(super) fn apply(
         can_wait: reloads && can_wait(pmu, attr, format),
         groups: groups(pmu, attr),
         data: line.map_or(PebsData::None, |line| line.data()),
-        is_plain: level >= 2 && format.tells_ip() && attr.sample_type & PARTS == 0,
+        needs_address_only: level >= 2 && format.tells_ip() && attr.sample_type & PARTS == 0,
     };
     (
         select.with(EventSelect::ADAPTIVE, format == PebsFormat::Adaptive),

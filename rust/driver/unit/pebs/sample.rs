@@ -169,8 +169,12 @@ impl Samples {
         is_overflow: bool,
         batch: &mut Batch<'a, '_>,
     ) {
-        let is_plain = made.event.data().precise.is_some_and(|it| it.is_plain);
-        let Some(ip) = made.record.ip().filter(|_| is_plain) else {
+        let needs_address_only = made
+            .event
+            .data()
+            .precise
+            .is_some_and(|it| it.needs_address_only);
+        let Some(ip) = made.record.ip().filter(|_| needs_address_only) else {
             self.hand_over_parts(cx, code, made, is_overflow, batch);
             return;
         };

@@ -149,15 +149,15 @@ fn addresses_are_found_with_branches() {
 
 #[test]
 fn plain_samples_have_the_address_alone() {
-    let is_plain = |pmu: &Pmu, level, part| {
+    let needs_address_only = |pmu: &Pmu, level, part| {
         let mut attr = sampled(EventType::Hardware, 1, level);
         attr.sample_type |= st::IP | st::TID | st::TIME | st::PERIOD | part;
-        precise(pmu, &attr).is_plain
+        precise(pmu, &attr).needs_address_only
     };
     for pmu in [&haswell(), &skylake(), &ice_lake()] {
-        assert!(is_plain(pmu, 2, 0) && is_plain(pmu, 3, st::CPU));
+        assert!(needs_address_only(pmu, 2, 0) && needs_address_only(pmu, 3, st::CPU));
         // The address of the next instruction.
-        assert!(!is_plain(pmu, 1, 0));
+        assert!(!needs_address_only(pmu, 1, 0));
         for part in [
             st::ADDR,
             st::DATA_SRC,
@@ -169,11 +169,15 @@ fn plain_samples_have_the_address_alone() {
             st::REGS_USER,
             st::CALLCHAIN,
         ] {
-            assert!(!is_plain(pmu, 2, part), "{} {part:#x}", pmu.model.name);
+            assert!(
+                !needs_address_only(pmu, 2, part),
+                "{} {part:#x}",
+                pmu.model.name
+            );
         }
     }
     // Its records do not have the address.
-    assert!(!is_plain(&nehalem(), 2, 0));
+    assert!(!needs_address_only(&nehalem(), 2, 0));
 }
 
 #[test]
