@@ -62,8 +62,8 @@ use crate::{
         Behind,
         Cgroups,
         Context,
-        IntervalEnd,
-        WaitingGroup, //
+        EventGroup,
+        IntervalEnd, //
     },
 };
 use kernel::cpu::CpuId;
@@ -210,14 +210,14 @@ fn cgroups_of(context: &Context<'_, Driver>, all: &Wants) -> Option<Cgroups> {
 }
 
 /// Returns the demand of a group, of events that are not enabled too.
-fn wants_of(group: WaitingGroup<'_, Driver>) -> GroupWants {
+fn wants_of(group: EventGroup<'_, Driver>) -> GroupWants {
     let mut wants = GroupWants::default();
     group.for_each_event(|event, _| wants.add(event.data().demand.constraint));
     wants
 }
 
 /// Returns whether `group`, which waits, has counted for long since it was charged last.
-fn owes(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
+fn owes(group: EventGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
     let ran = group.with_first_enabled(now, |event, running| event.data().turn.uncharged(running));
     ran.is_some_and(|ran| owes_turns(ran, interval))
 }
@@ -227,7 +227,7 @@ fn owes(group: WaitingGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
 /// leave before.
 ///
 /// An event keeps what it was charged for, so that the time is always that of the same event.
-fn turns_of(group: WaitingGroup<'_, Driver>, waits: bool, (now, interval): (u64, u64)) -> u64 {
+fn turns_of(group: EventGroup<'_, Driver>, waits: bool, (now, interval): (u64, u64)) -> u64 {
     let first = group.with_first_enabled(now, |event, running| {
         let data = event.data();
         (data.turn.charge(running), data.switches && !waits)
@@ -282,7 +282,7 @@ fn on_counters<'a>(
 /// A group that waits on a CPU.
 // Small, since many of them are found on the kernel's stack.
 #[derive(Clone, Copy)]
-struct Candidate<'a>(WaitingGroup<'a, Driver>);
+struct Candidate<'a>(EventGroup<'a, Driver>);
 
 /// The groups that wait behind another one.
 // With a name: what is made of `Iterator::map()` has a long one.
@@ -368,7 +368,7 @@ impl Driver {
             *any_alone |= wants.any_alone();
             let latest = context.latest();
             let mut moved = false;
-            let mut charge = |group: WaitingGroup<'_, Self>, waits: bool| {
+            let mut charge = |group: EventGroup<'_, Self>, waits: bool| {
                 let mut counters = CounterMask::EMPTY;
                 let mut corrupting = false;
                 group.for_each_member(|member| {

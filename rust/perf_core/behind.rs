@@ -3,7 +3,7 @@
 //! The groups that the perf core would offer, in its order.
 
 use super::{
-    context::WaitingGroup,
+    context::EventGroup,
     tree::{
         first_from,
         following,
@@ -108,9 +108,9 @@ impl<T: InternalOperations> Behind<'_, T> {
 }
 
 impl<'a, T: InternalOperations> Iterator for Behind<'a, T> {
-    type Item = WaitingGroup<'a, T>;
+    type Item = EventGroup<'a, T>;
 
-    fn next(&mut self) -> Option<WaitingGroup<'a, T>> {
+    fn next(&mut self) -> Option<EventGroup<'a, T>> {
         loop {
             // SAFETY: By the type invariant.
             let place = |slot: &&mut *mut bindings::perf_event| unsafe { (***slot).group_index };
@@ -135,7 +135,7 @@ impl<'a, T: InternalOperations> Iterator for Behind<'a, T> {
             };
             if state == INACTIVE && caps & OFFER_ALWAYS == 0 {
                 // INVARIANT: By the type invariant.
-                return Some(WaitingGroup(leader, PhantomData));
+                return Some(EventGroup(leader, PhantomData));
             }
         }
     }

@@ -101,7 +101,7 @@ impl<'a, T: InternalOperations> Context<'a, T> {
     pub fn for_each_since(
         &self,
         version: Option<&Version>,
-        mut f: impl FnMut(WaitingGroup<'a, T>, IsLeader),
+        mut f: impl FnMut(EventGroup<'a, T>, IsLeader),
     ) -> bool {
         let context = self.context();
         // SAFETY: By the type invariant.
@@ -121,7 +121,7 @@ impl<'a, T: InternalOperations> Context<'a, T> {
                 }
                 if ptr::eq((*it).pmu_ctx, self.0) && (*(*it).group_leader).attr.pinned() == 0 {
                     // INVARIANT: A leader, of a context that is locked.
-                    let group = WaitingGroup((*it).group_leader, PhantomData);
+                    let group = EventGroup((*it).group_leader, PhantomData);
                     f(group, IsLeader(ptr::eq(group.0, it)));
                 }
                 node = (*node).next;
@@ -208,7 +208,7 @@ impl<'a, T: InternalOperations> Context<'a, T> {
     /// already there.
     ///
     /// [`may_be_ordered`](Self::may_be_ordered) must have returned true.
-    pub fn requeue(&self, group: WaitingGroup<'a, T>, place: u64) {
+    pub fn requeue(&self, group: EventGroup<'a, T>, place: u64) {
         group.set_place(place, place);
         // SAFETY: The context is locked by the type invariant, and the perf core does not iterate
         // over its tree wherever there is a `Context`.
@@ -229,10 +229,10 @@ pub struct Active<'a, T: InternalOperations> {
 }
 
 impl<'a, T: InternalOperations> Iterator for Active<'a, T> {
-    type Item = WaitingGroup<'a, T>;
+    type Item = EventGroup<'a, T>;
 
     #[inline]
-    fn next(&mut self) -> Option<WaitingGroup<'a, T>> {
+    fn next(&mut self) -> Option<EventGroup<'a, T>> {
         let node = self.next;
         if node == self.head {
             return None;
@@ -245,7 +245,7 @@ impl<'a, T: InternalOperations> Iterator for Active<'a, T> {
         // INVARIANT: The next node of the list, or the head.
         self.next = unsafe { (*node).next };
         // INVARIANT: The list contains leaders, see `merge_sched_in()`.
-        Some(WaitingGroup(it, PhantomData))
+        Some(EventGroup(it, PhantomData))
     }
 }
 
@@ -267,7 +267,7 @@ impl Cgroups {
     }
 
     /// Returns whether `group` is for one of these control groups, or for none.
-    pub fn have<T: InternalOperations>(&self, group: WaitingGroup<'_, T>) -> bool {
+    pub fn have<T: InternalOperations>(&self, group: EventGroup<'_, T>) -> bool {
         // SAFETY: By the type invariant of the group.
         let cgroup = unsafe { cgroup_of(group.0) };
         cgroup.is_none() || self.ids.contains(&cgroup)
@@ -284,18 +284,18 @@ pub struct IsLeader(pub bool);
 ///
 /// The pointer is to a group's leader. Leader and siblings are valid, and their context is locked
 /// for `'a`.
-pub struct WaitingGroup<'a, T: InternalOperations>(
+pub struct EventGroup<'a, T: InternalOperations>(
     pub(super) *mut bindings::perf_event,
     pub(super) PhantomData<&'a Event<T>>,
 );
 
-impl<T: InternalOperations> Clone for WaitingGroup<'_, T> {
+impl<T: InternalOperations> Clone for EventGroup<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: InternalOperations> Copy for WaitingGroup<'_, T> {}
+impl<T: InternalOperations> Copy for EventGroup<'_, T> {}
 
 /// A group's events of its PMU.
 ///
@@ -303,7 +303,7 @@ impl<T: InternalOperations> Copy for WaitingGroup<'_, T> {}
 ///
 /// `next` is the leader or a member of `group`; null at the end.
 struct Events<'a, T: InternalOperations> {
-    group: WaitingGroup<'a, T>,
+    group: EventGroup<'a, T>,
     next: *mut bindings::perf_event,
 }
 
@@ -339,7 +339,7 @@ impl<'a, T: InternalOperations> Iterator for Events<'a, T> {
     }
 }
 
-impl<T: InternalOperations> WaitingGroup<'_, T> {
+impl<T: InternalOperations> EventGroup<'_, T> {
     /// Returns whether the group is exclusive (`attr.exclusive`).
     pub fn is_exclusive(&self) -> bool {
         // SAFETY: By the type invariant.

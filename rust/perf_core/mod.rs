@@ -34,8 +34,8 @@ pub use behind::Behind;
 pub use context::{
     Cgroups,
     Context,
-    Version,
-    WaitingGroup, //
+    EventGroup,
+    Version, //
 };
 pub use disable_watch::DisableWatch;
 pub use event::EventState;

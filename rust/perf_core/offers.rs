@@ -4,7 +4,7 @@
 //! again.
 
 use super::{
-    context::WaitingGroup,
+    context::EventGroup,
     tree::move_to,
     InternalOperations,
     ACTIVE,
@@ -142,7 +142,7 @@ impl Offers {
                 if moves && (*(*leader).ctx).rotate_disable == 0 {
                     // INVARIANT: By the invariant of `Offers`, `leader` is a leader in a context
                     // that is locked.
-                    let waiting = WaitingGroup::<T>(leader, PhantomData);
+                    let waiting = EventGroup::<T>(leader, PhantomData);
                     let place = match (*before).state {
                         ACTIVE => (*before).group_index,
                         _ => {
@@ -150,7 +150,7 @@ impl Offers {
                                 // No place is in front of it.
                                 // INVARIANT: By the invariant of `Offers`, `before` is a leader in
                                 // a context that is locked.
-                                let refused = WaitingGroup::<T>(before, PhantomData);
+                                let refused = EventGroup::<T>(before, PhantomData);
                                 refused.set_place(refused.runtime_place(), 1);
                                 move_to(before, 1);
                             }

@@ -28,7 +28,7 @@
 //!   context's mutex only, even while another CPU schedules the group. It must not find the flag:
 //!   it would move the group from its PMU to the same PMU, and switch off the group's events that
 //!   were opened disabled (`perf_event__state_init()`). So such a group never gets the flag
-//!   ([`WaitingGroup::has_software_leader`]), and waits until it is offered in the order of the
+//!   ([`EventGroup::has_software_leader`]), and waits until it is offered in the order of the
 //!   tree.
 //!
 //! A refused group has no counter. Its times are read from the perf core's context clock, which
@@ -38,7 +38,7 @@ use super::{
     behind::Behind,
     context::{
         Context,
-        WaitingGroup, //
+        EventGroup, //
     },
     rotation,
     time,
@@ -76,11 +76,11 @@ impl<'a, T: InternalOperations> Scheduling<'a, T> {
     }
 
     /// Returns the event's group.
-    pub fn group(&self, event: &Event<T>) -> WaitingGroup<'a, T> {
+    pub fn group(&self, event: &Event<T>) -> EventGroup<'a, T> {
         // SAFETY: The event is valid, and so is its leader, which does not change while the context
         // is locked.
         // INVARIANT: This is a leader, in a context that is locked by the type invariant.
-        WaitingGroup(unsafe { (*event.as_raw()).group_leader }, PhantomData)
+        EventGroup(unsafe { (*event.as_raw()).group_leader }, PhantomData)
     }
 
     /// Returns whether the event's group is pinned, so that it does not rotate.
@@ -107,7 +107,7 @@ impl<'a, T: InternalOperations> Scheduling<'a, T> {
     /// Does nothing if `group` has a software leader. `group` must not be exclusive, and no
     /// exclusive group may be on the CPU: the perf core does not check this for such an offer.
     /// [`may_offer`](Self::may_offer) must have returned true.
-    pub fn offer(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
+    pub fn offer(&self, group: EventGroup<'_, T>, event: &Event<T>) {
         if group.has_software_leader() {
             return;
         }
@@ -125,7 +125,7 @@ impl<'a, T: InternalOperations> Scheduling<'a, T> {
     /// [`bind_perf_pmu_resched()`](crate::perf_core::bind_perf_pmu_resched) has succeeded.
     ///
     /// [`may_offer`](Self::may_offer) must have returned true.
-    pub fn bring_forward(&self, group: WaitingGroup<'_, T>, event: &Event<T>) {
+    pub fn bring_forward(&self, group: EventGroup<'_, T>, event: &Event<T>) {
         let offers = self.data().offers_to_change();
         // SAFETY: As for `offer()`. The group may have a software leader, since it may not pass and
         // so gets no flag.
