@@ -85,7 +85,7 @@ impl CounterUse {
         if PeriodLimits::is_over(left) {
             period = data.periods.next(period);
         }
-        begun(
+        record_start(
             event,
             period,
             hardware.limits.start(data.select, period, left),
@@ -120,7 +120,7 @@ impl CounterUse {
         if reloads {
             data.periods.add_surplus(start.value, start.left, hardware);
         }
-        begun(event, period, start)
+        record_start(event, period, start)
     }
 
     /// Remembers that `value` has been written to the counter of `event`.
@@ -246,7 +246,7 @@ impl CounterUse {
 
 /// Records that the counter of `event` is started so in a period of this length.
 #[inline]
-fn begun(event: &Event<Driver>, period: u64, start: Start) -> (u64, bool) {
+fn record_start(event: &Event<Driver>, period: u64, start: Start) -> (u64, bool) {
     event.period_left().store(start.left, Relaxed);
     if start.expired {
         event.last_period().store(period, Relaxed);

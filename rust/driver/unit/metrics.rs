@@ -77,7 +77,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
         });
         shadow.start_metrics();
         self.write_metrics();
-        self.know_zero();
+        self.remember_zero();
         self.remember_written(counter, event, 0);
     }
 
@@ -170,7 +170,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
         let write = RegisterWrite { register, value: 0 };
         self.hardware().write(write, self.cx.irqs());
         self.write_metrics();
-        self.know_zero();
+        self.remember_zero();
     }
 
     /// Sets PERF_METRICS to 0, after fixed counter 3.
@@ -181,7 +181,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
     }
 
     /// Remembers that both registers are 0.
-    fn know_zero(self) {
+    fn remember_zero(self) {
         self.for_each_topdown(|_, (_, event), counts| {
             counts.remember_written(event, 0, self.hardware());
             event.update_userpage();
