@@ -17,7 +17,7 @@ use crate::{
         },
         cores::PerType,
         model::Vendor,
-        pmu::Pmu,
+        pmu::PmuInfo,
         sched::assign::Policy, //
     },
     x86::{
@@ -93,7 +93,7 @@ fn is_hybrid() -> bool {
 
 /// Detects the PMU of `cpu`, or of any CPU if `cpu` is [`None`].
 #[inline(never)]
-fn find_pmu(cpu: Option<CpuId>) -> Result<KBox<Pmu>> {
+fn find_pmu(cpu: Option<CpuId>) -> Result<KBox<PmuInfo>> {
     let (mut cpuid, mut perf_capabilities) = (None, None);
     call_on_or_here(cpu, |irqs| {
         let read = cpuid.insert(read_cpuid());
@@ -102,7 +102,7 @@ fn find_pmu(cpu: Option<CpuId>) -> Result<KBox<Pmu>> {
             .then(|| read_capabilities(irqs));
     })?;
     let cpuid = cpuid.as_ref().ok_or(ENXIO)?;
-    match Pmu::probe(cpuid, perf_capabilities) {
+    match PmuInfo::probe(cpuid, perf_capabilities) {
         Ok(pmu) => Ok(KBox::new(pmu, GFP_KERNEL)?),
         Err(unsupported) => {
             pr_err!("{}\n", format_args!("{unsupported}"));

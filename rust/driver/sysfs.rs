@@ -12,7 +12,7 @@ use crate::{
             memory_files,
             HardwareId, //
         },
-        pmu::Pmu,
+        pmu::PmuInfo,
         regs::event_select::EventSelect, //
     },
     perf::{
@@ -34,7 +34,7 @@ use settings::{
 /// Makes the directories of `pmu`. If the CPUs are not `alike`, adds a file with the CPUs that have
 /// the PMU.
 #[inline(never)]
-pub(super) fn groups(pmu: &Pmu, alike: bool) -> Result<Groups> {
+pub(super) fn groups(pmu: &PmuInfo, alike: bool) -> Result<Groups> {
     let mut groups = KVec::new();
     let mut top = settings(pmu)?;
     if !alike {
@@ -78,7 +78,7 @@ fn own_format() -> Result<Group> {
 
 /// Makes the files of settings.
 #[inline(never)]
-fn settings(pmu: &Pmu) -> Result<Group> {
+fn settings(pmu: &PmuInfo) -> Result<Group> {
     let mut top = Group::top();
     top.setting::<Driver, Rdpmc>(fmt!("rdpmc"))?;
     if !pmu.capabilities.interface.is_amd() {
@@ -92,7 +92,7 @@ fn settings(pmu: &Pmu) -> Result<Group> {
 
 /// Makes `format/`: the attribute bits of each field.
 #[inline(never)]
-fn format(pmu: &Pmu) -> Result<Group> {
+fn format(pmu: &PmuInfo) -> Result<Group> {
     let mut group = Group::new(c"format");
     for (name, bits) in pmu.fields() {
         group.file(fmt!("{name}"), fmt!("{bits}\n"))?;
@@ -102,7 +102,7 @@ fn format(pmu: &Pmu) -> Result<Group> {
 
 /// Makes `events/`: the generic hardware events, and events for topdown, TSX, loads and stores.
 #[inline(never)]
-fn events(pmu: &Pmu) -> Result<Group> {
+fn events(pmu: &PmuInfo) -> Result<Group> {
     let mut group = Group::new(c"events");
     for id in HardwareId::ALL {
         if let Some(select) = pmu.hardware_event(id) {
@@ -136,7 +136,7 @@ fn events(pmu: &Pmu) -> Result<Group> {
 
 /// Makes `caps/`: the PMU's capabilities.
 #[inline(never)]
-fn caps(pmu: &Pmu) -> Result<Group> {
+fn caps(pmu: &PmuInfo) -> Result<Group> {
     let mut group = Group::new(c"caps");
     group.setting::<Driver, MaxPrecise>(fmt!("max_precise"))?;
     if !pmu.capabilities.interface.is_amd() {

@@ -317,8 +317,8 @@ pub struct Capabilities {
     pub full_width_write: bool,
     /// Set if PERF_METRICS exists, from which the topdown metrics are read.
     pub perf_metrics: bool,
-    /// The usable topdown metrics. [`Pmu::probe`](super::pmu::Pmu::probe) sets them, since their
-    /// number depends on the model.
+    /// The usable topdown metrics. [`PmuInfo::probe`](super::pmu::PmuInfo::probe) sets them, since
+    /// their number depends on the model.
     pub metrics: CounterMask,
     /// The architectural events that are absent.
     pub absent_events: AbsentEvents,

@@ -46,7 +46,7 @@ use crate::logic::{
 
 /// The description of a supported PMU.
 #[derive(Clone, Copy, Debug)]
-pub struct Pmu {
+pub struct PmuInfo {
     /// The microarchitecture.
     pub model: &'static Model,
     /// The machine's counters.
@@ -58,7 +58,7 @@ pub struct Pmu {
     index: EventIndex,
 }
 
-impl Pmu {
+impl PmuInfo {
     /// Returns the PMU that CPUID describes, if it is supported.
     ///
     /// `perf_capabilities` is IA32_PERF_CAPABILITIES, if [it exists](Cpuid::has_perf_capabilities).
@@ -72,21 +72,21 @@ impl Pmu {
     /// ```
     /// # use rpmu_logic::logic;
     /// use logic::capabilities::Cpuid;
-    /// use logic::pmu::Pmu;
+    /// use logic::pmu::PmuInfo;
     ///
     /// let mut cpuid = Cpuid::intel(4, 4, 3).with_signature(0x506e3);
-    /// assert_eq!(Pmu::probe(&cpuid, None).unwrap().model.pmu_name, "skylake");
+    /// assert_eq!(PmuInfo::probe(&cpuid, None).unwrap().model.pmu_name, "skylake");
     ///
     /// cpuid.leaf_1.eax = 0x506c1;
     /// assert_eq!(
-    ///     Pmu::probe(&cpuid, None).unwrap_err().to_string(),
+    ///     PmuInfo::probe(&cpuid, None).unwrap_err().to_string(),
     ///     "Goldmont is not supported yet: it needs a trial, for it has run on no such CPU; keep \
     ///      the built-in driver"
     /// );
     ///
     /// cpuid.leaf_1.eax = 0x106c2;
     /// assert_eq!(
-    ///     Pmu::probe(&cpuid, None).unwrap_err().to_string(),
+    ///     PmuInfo::probe(&cpuid, None).unwrap_err().to_string(),
     ///     "CPU family 6 model 0x1c is not supported; keep the built-in driver"
     /// );
     /// ```
@@ -196,11 +196,11 @@ impl Pmu {
     /// ```
     /// # use rpmu_logic::logic;
     /// # use logic::capabilities::Cpuid;
-    /// # use logic::pmu::Pmu;
+    /// # use logic::pmu::PmuInfo;
     /// # let cpuid = Cpuid::intel(4, 4, 3).with_signature(0x506e3);
     /// use logic::regs::event_select::EventSelect;
     ///
-    /// let skylake = Pmu::probe(&cpuid, None).unwrap();
+    /// let skylake = PmuInfo::probe(&cpuid, None).unwrap();
     /// let prec_dist = EventSelect::event(0xc0, 0x01);
     /// assert_eq!(skylake.precise_constraint(prec_dist, 2).counters.bits(), 0x2);
     /// // A fixed counter cannot be precise here, counters 0 to 3 can.
@@ -340,11 +340,11 @@ impl Pmu {
     /// use logic::model::cache_event::NoCacheEvent;
     /// # use logic::capabilities::{Capabilities, Cpuid};
     /// # use logic::model::{SANDY_BRIDGE, SANDY_BRIDGE_SERVER};
-    /// # use logic::pmu::Pmu;
+    /// # use logic::pmu::PmuInfo;
     /// # let cpuid = Cpuid::intel(3, 4, 3);
     /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
-    /// # let client = Pmu::new(&SANDY_BRIDGE, capabilities);
-    /// # let server = Pmu::new(&SANDY_BRIDGE_SERVER, capabilities);
+    /// # let client = PmuInfo::new(&SANDY_BRIDGE, capabilities);
+    /// # let server = PmuInfo::new(&SANDY_BRIDGE_SERVER, capabilities);
     /// // LLC-load-misses: all that memory answers, remote memory included.
     /// let (select, config1) = server.cache_event(0x1_0002).unwrap();
     /// assert_eq!((select.bits(), config1), (0x01b7, 0x3f_ffc0_0081));

@@ -2,8 +2,8 @@
 
 //! The machine to plan for: a CPU model and its threads per core.
 //!
-//! This module builds the CPUID leaves of such a machine, and [`Pmu::probe`] decodes them as in the
-//! driver: a model that the driver refuses is refused here, too.
+//! This module builds the CPUID leaves of such a machine, and [`PmuInfo::probe`] decodes them as in
+//! the driver: a model that the driver refuses is refused here, too.
 
 use crate::data::{
     lists,
@@ -15,7 +15,7 @@ use crate::logic::model::{
     Quirk,
     Vendor, //
 };
-use crate::logic::pmu::Pmu;
+use crate::logic::pmu::PmuInfo;
 use serde::Serialize;
 
 /// Hardware threads of a core.
@@ -36,7 +36,7 @@ pub struct Machine {
     /// The model's event list.
     pub list: List,
     /// The PMU as the driver probes it.
-    pub pmu: Pmu,
+    pub pmu: PmuInfo,
     /// Hardware threads of a core.
     pub smt: Smt,
     /// Set if TSX reserves counter 3: the CPU has TSX_FORCE_ABORT, and `allow_tsx_force_abort`
@@ -175,7 +175,7 @@ impl Machine {
         let smt = if has_smt(list) { smt } else { Smt::Off };
         let unsupported = |why: &dyn ToString| NoMachine::Unsupported(why.to_string());
         let plain = cpuid(list, Traits::SKYLAKE, smt, false);
-        let model = Pmu::probe(&plain, None)
+        let model = PmuInfo::probe(&plain, None)
             .map_err(|why| unsupported(&why))?
             .model;
         if no_force_abort && model.pmu_name != "skylake" {
@@ -184,7 +184,7 @@ impl Machine {
         let traits = Traits::of(model.pmu_name, model.has(Quirk::BranchMissesExecuted));
         let cpuid = cpuid(list, traits, smt, no_force_abort);
         let capabilities = perf_capabilities(model.pmu_name, traits.metrics);
-        let pmu = Pmu::probe(&cpuid, Some(capabilities)).map_err(|why| unsupported(&why))?;
+        let pmu = PmuInfo::probe(&cpuid, Some(capabilities)).map_err(|why| unsupported(&why))?;
         Ok(Self {
             list,
             pmu,

@@ -17,7 +17,7 @@ use crate::{
     },
     logic::{
         capabilities,
-        pmu::Pmu,
+        pmu::PmuInfo,
         regs::{
             counter::{
                 CounterId,
@@ -64,7 +64,7 @@ pub(in crate::driver) struct Control(u64);
 /// The PMU of the CPUs with cores of one type.
 pub(crate) struct Hardware {
     /// The model and the machine's counters.
-    pub(in crate::driver) pmu: Pmu,
+    pub(in crate::driver) pmu: PmuInfo,
     /// The policy of assigning counters.
     pub(in crate::driver) policy: Policy,
     /// The limits of start values.
@@ -81,7 +81,7 @@ impl Hardware {
     ///
     /// A `max_period` other than 0 limits the periods for which counters are programmed.
     pub(in crate::driver) fn new(
-        mut pmu: KBox<Pmu>,
+        mut pmu: KBox<PmuInfo>,
         policy: Policy,
         max_period: u64,
         cpu: Option<CpuId>,

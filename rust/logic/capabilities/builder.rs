@@ -4,11 +4,11 @@
 //!
 //! ```
 //! # use rpmu_logic::logic;
-//! use logic::{capabilities::Cpuid, pmu::Pmu};
+//! use logic::{capabilities::Cpuid, pmu::PmuInfo};
 //!
 //! // Version 4, eight general-purpose counters, three fixed ones.
 //! let skylake = Cpuid::intel(4, 8, 3).with_signature(0x506e3);
-//! assert_eq!(Pmu::probe(&skylake, None).unwrap().model.pmu_name, "skylake");
+//! assert_eq!(PmuInfo::probe(&skylake, None).unwrap().model.pmu_name, "skylake");
 //! ```
 
 use super::{

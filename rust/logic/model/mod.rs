@@ -3,8 +3,8 @@
 //! The microarchitectures of both vendors, one constant each.
 //!
 //! A model holds the properties that its processors share. The machine's counters are from CPUID,
-//! and [`Pmu`](super::pmu::Pmu) combines the two. [`Model::needs`] lists features that the model
-//! needs and the driver does not have yet: such a machine is refused.
+//! and [`PmuInfo`](super::pmu::PmuInfo) combines the two. [`Model::needs`] lists features that the
+//! model needs and the driver does not have yet: such a machine is refused.
 
 mod amd;
 pub mod cache_event;

@@ -4,8 +4,8 @@
 //!
 //! With `precise_ip`, the processor itself writes the sample. Each model supports this only for
 //! some events, or not on every counter that counts them. Each model has a table of these events,
-//! in which [`Pmu::precise_constraint`](crate::logic::pmu::Pmu::precise_constraint) looks up an
-//! event.
+//! in which [`PmuInfo::precise_constraint`](crate::logic::pmu::PmuInfo::precise_constraint) looks
+//! up an event.
 //!
 //! Mainline: `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c`, and the tables before it.
 

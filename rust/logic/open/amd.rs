@@ -25,7 +25,7 @@ use super::{
 };
 use crate::logic::{
     model::HardwareId,
-    pmu::Pmu,
+    pmu::PmuInfo,
     refusal::Refusal,
     regs::{
         event_select::EventSelect,
@@ -40,7 +40,7 @@ use crate::logic::{
 ///
 /// The first check that fails, in mainline's order.
 pub(super) fn configure(
-    pmu: &Pmu,
+    pmu: &PmuInfo,
     attr: &Attributes,
     extensions: Extensions,
 ) -> Result<Event, Refusal> {

@@ -15,7 +15,7 @@ use crate::logic::{
         demand::Requirement,
         HardwareId, //
     },
-    pmu::Pmu,
+    pmu::PmuInfo,
     regs::{
         counter::CounterId,
         event_select::EventSelect,
@@ -52,7 +52,7 @@ pub struct Event {
 impl Event {
     /// Returns the counters that may count the event on `pmu`; none if no counter is precise for
     /// it.
-    pub fn constraint(&self, pmu: &Pmu) -> Constraint {
+    pub fn constraint(&self, pmu: &PmuInfo) -> Constraint {
         if self.branches.is_some_and(|request| request.is_of_guest()) {
             return Constraint::any_of(CounterId::GUEST_BRANCHES.mask());
         }

@@ -30,7 +30,7 @@ use crate::logic::{
         HardwareId,
         Quirk, //
     },
-    pmu::Pmu,
+    pmu::PmuInfo,
     refusal::Refusal,
     regs::{
         event_select::EventSelect,
@@ -58,7 +58,7 @@ const CHECKPOINTED_PERIOD: u64 = 0x7fff_ffff;
 ///
 /// The first check that fails, in mainline's order.
 pub(super) fn configure(
-    pmu: &Pmu,
+    pmu: &PmuInfo,
     attr: &Attributes,
     extensions: Extensions,
     has_register: impl Fn(ExtraRegister) -> bool,
@@ -111,7 +111,7 @@ pub(super) fn configure(
 
 /// Returns the limits of the event's periods. Refuses periods that are too short for `select`.
 fn period_limits(
-    pmu: &Pmu,
+    pmu: &PmuInfo,
     attr: &Attributes,
     select: EventSelect,
 ) -> Result<PeriodLimits, Refusal> {
@@ -123,7 +123,7 @@ fn period_limits(
 }
 
 /// Refuses registers that samples cannot have.
-fn check_registers(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
+fn check_registers(pmu: &PmuInfo, attr: &Attributes) -> Result<(), Refusal> {
     let has_extended = attr.precise_ip > 0 && pmu.has_extended_registers();
     let regs_intr = if has_extended {
         0
@@ -138,7 +138,7 @@ fn check_registers(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
 
 /// Adds the event's code to `select`. Also returns the extra register that the event needs.
 fn code(
-    pmu: &Pmu,
+    pmu: &PmuInfo,
     attr: &Attributes,
     select: EventSelect,
     has_register: impl Fn(ExtraRegister) -> bool,
@@ -165,7 +165,11 @@ fn code(
 }
 
 /// Refuses host events that sample every branch, which would need BTS.
-fn check_every_branch(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<(), Refusal> {
+fn check_every_branch(
+    pmu: &PmuInfo,
+    attr: &Attributes,
+    select: EventSelect,
+) -> Result<(), Refusal> {
     let branches = pmu.hardware_event(HardwareId::BranchInstructions);
     if attr.sample_period == 1
         && !attr.freq
@@ -178,7 +182,7 @@ fn check_every_branch(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Resu
 }
 
 /// Returns the branches that are recorded for the event.
-fn branch_stack(pmu: &Pmu, attr: &Attributes) -> Result<Option<lbr::Request>, Refusal> {
+fn branch_stack(pmu: &PmuInfo, attr: &Attributes) -> Result<Option<lbr::Request>, Refusal> {
     if attr.precise_ip > 0 && attr.config & EventSelect::CODE == GUEST_BRANCHES {
         return Err(Refusal::PreciseGuestBranches);
     }
@@ -197,7 +201,7 @@ fn branch_stack(pmu: &Pmu, attr: &Attributes) -> Result<Option<lbr::Request>, Re
 
 /// Adds any-thread counting to `select`, for a raw event that asks for it.
 fn any_thread(
-    pmu: &Pmu,
+    pmu: &PmuInfo,
     attr: &Attributes,
     select: EventSelect,
     allow_any_thread: impl FnOnce() -> bool,
@@ -219,7 +223,7 @@ fn any_thread(
 
 /// Refuses load latency events without the auxiliary event before them in the group, on models that
 /// need it.
-fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
+fn load_latency(pmu: &PmuInfo, attr: &Attributes) -> Result<(), Refusal> {
     let alone = pmu.model.has(Quirk::LoadLatencyNeedsAuxiliary)
         && attr.config & EventSelect::CODE == LOAD_LATENCY
         && attr.sample_type & sample_type::DATA_SRC != 0
@@ -235,7 +239,11 @@ fn load_latency(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
 ///
 /// Only raw events can have them, because the config of a generic event is an id. Mainline:
 /// `hsw_hw_config()`, `arch/x86/events/intel/core.c`.
-fn tsx_filters(pmu: &Pmu, attr: &Attributes, select: EventSelect) -> Result<EventSelect, Refusal> {
+fn tsx_filters(
+    pmu: &PmuInfo,
+    attr: &Attributes,
+    select: EventSelect,
+) -> Result<EventSelect, Refusal> {
     const FILTERS: u64 = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 
     if pmu.model.checkpointed.is_empty() || !pmu.capabilities.tsx {

@@ -21,7 +21,7 @@ mod tests;
 pub mod topdown;
 
 use super::{
-    pmu::Pmu,
+    pmu::PmuInfo,
     refusal::Refusal,
     regs::extra_register::ExtraRegister, //
 };
@@ -49,9 +49,9 @@ use extensions::Extensions;
 /// use logic::open::{attr::{Attributes, EventType}, configure};
 /// use logic::refusal::Refusal;
 /// # use logic::capabilities::Cpuid;
-/// # use logic::pmu::Pmu;
+/// # use logic::pmu::PmuInfo;
 /// # let cpuid = Cpuid::intel(4, 4, 3).with_signature(0x506e3);
-/// # let pmu = Pmu::probe(&cpuid, None).unwrap();
+/// # let pmu = PmuInfo::probe(&cpuid, None).unwrap();
 /// let mut instructions = Attributes::counting(EventType::Hardware, 1);
 /// instructions.exclude_kernel = true;
 /// let event = configure(&pmu, &instructions, |_| true, || false).unwrap();
@@ -64,7 +64,7 @@ use extensions::Extensions;
 ///
 /// Context: process, in `perf_event_open()`. Inherited events are not checked again.
 pub fn configure(
-    pmu: &Pmu,
+    pmu: &PmuInfo,
     attr: &Attributes,
     has_register: impl Fn(ExtraRegister) -> bool,
     allow_any_thread: impl FnOnce() -> bool,

@@ -12,7 +12,7 @@ use super::attr::{
 use crate::logic::{
     capabilities::PebsFormat,
     model::pebs_events::PebsData,
-    pmu::Pmu,
+    pmu::PmuInfo,
     refusal::Refusal,
     regs::event_select::EventSelect,
     sample::{
@@ -53,7 +53,7 @@ pub struct Precise {
 
 /// Checks whether the event can have the precision in `attr`. Mainline: `x86_pmu_hw_config()`,
 /// `arch/x86/events/core.c`.
-pub(super) fn check(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
+pub(super) fn check(pmu: &PmuInfo, attr: &Attributes) -> Result<(), Refusal> {
     if attr.precise_ip == 0 {
         return Ok(());
     }
@@ -72,13 +72,13 @@ pub(super) fn check(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
 
 /// Returns whether the last branch is needed to find a sample's address, because the record only
 /// has the address of the next instruction.
-pub(super) fn needs_branches(pmu: &Pmu, attr: &Attributes) -> bool {
+pub(super) fn needs_branches(pmu: &PmuInfo, attr: &Attributes) -> bool {
     let tells_ip = |format: PebsFormat| format.tells_ip();
     attr.precise_ip > 1 && !pmu.capabilities.pebs_format.is_some_and(tells_ip)
 }
 
 /// Returns the branches that are recorded for an event: for its branch stack, or to find addresses.
-pub(super) fn branch_sample_type(pmu: &Pmu, attr: &Attributes) -> u64 {
+pub(super) fn branch_sample_type(pmu: &PmuInfo, attr: &Attributes) -> u64 {
     if attr.sample_type & st::BRANCH_STACK != 0 || !needs_branches(pmu, attr) {
         return attr.branch_sample_type;
     }
@@ -107,7 +107,7 @@ fn are_all(branch_sample_type: u64, attr: &Attributes) -> bool {
 /// taken; [`None`] if the event does not ask for precision. Mainline: `intel_pmu_hw_config()`,
 /// `arch/x86/events/intel/core.c`.
 pub(super) fn apply(
-    pmu: &Pmu,
+    pmu: &PmuInfo,
     attr: &Attributes,
     select: EventSelect,
 ) -> (EventSelect, Option<Precise>) {
@@ -139,7 +139,7 @@ pub(super) fn apply(
 /// later. Mainline: `intel_pmu_large_pebs_flags()`, `arch/x86/events/intel/core.c`. If the last
 /// branch is needed to find addresses, mainline lets records wait, too, and uses the last branch at
 /// the PMI for all of them.
-fn can_wait(pmu: &Pmu, attr: &Attributes, format: PebsFormat) -> bool {
+fn can_wait(pmu: &PmuInfo, attr: &Attributes, format: PebsFormat) -> bool {
     if attr.has_aux_action || attr.ends_turns() || needs_branches(pmu, attr) {
         return false;
     }
@@ -173,7 +173,7 @@ fn can_wait(pmu: &Pmu, attr: &Attributes, format: PebsFormat) -> bool {
 
 /// Returns the groups that adaptive records need for the samples of `attr`. Mainline:
 /// `pebs_update_adaptive_cfg()`, `arch/x86/events/intel/ds.c`.
-fn groups(pmu: &Pmu, attr: &Attributes) -> Groups {
+fn groups(pmu: &PmuInfo, attr: &Attributes) -> Groups {
     let has = |bits: u64| attr.sample_type & bits != 0;
     let of_general =
         |sampled: u64, registers: u64| has(sampled) && registers & GENERAL_REGISTERS != 0;

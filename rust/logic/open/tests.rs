@@ -19,13 +19,13 @@ const GUEST_BRANCHES: u64 = 0x1b00;
 /// HLE and RTM.
 const TSX: u32 = (1 << 4) | (1 << 11);
 
-fn pmu(signature: u32, version: u32, leaf_7_ebx: u32) -> Pmu {
+fn pmu(signature: u32, version: u32, leaf_7_ebx: u32) -> PmuInfo {
     let mut cpuid = Cpuid::intel(version, 4, 3).with_signature(signature);
     cpuid.leaf_7.ebx = leaf_7_ebx;
-    Pmu::probe(&cpuid, Some(0x2000)).unwrap()
+    PmuInfo::probe(&cpuid, Some(0x2000)).unwrap()
 }
 
-fn haswell() -> Pmu {
+fn haswell() -> PmuInfo {
     pmu(0x306c3, 3, TSX)
 }
 
@@ -38,7 +38,7 @@ fn hardware(config: u64) -> Attributes {
 }
 
 /// Configures an event with permission to count for any thread.
-fn permitted(pmu: &Pmu, attr: &Attributes) -> Result<u64, Refusal> {
+fn permitted(pmu: &PmuInfo, attr: &Attributes) -> Result<u64, Refusal> {
     configure(pmu, attr, |_| true, || true).map(|event| event.select.bits())
 }
 

@@ -13,7 +13,7 @@ use super::attr::{
     Leader, //
 };
 use crate::logic::{
-    pmu::Pmu,
+    pmu::PmuInfo,
     refusal::Refusal,
     regs::event_select::EventSelect, //
 };
@@ -38,7 +38,7 @@ const METRICS_CLEAR: u64 = 1;
 /// In mainline's order: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c`. Mainline does not
 /// recognise a metric with one of the bits that it ignores, such as attr.config's bit for user
 /// mode.
-pub(super) fn check(pmu: &Pmu, attr: &Attributes) -> Result<(), Refusal> {
+pub(super) fn check(pmu: &PmuInfo, attr: &Attributes) -> Result<(), Refusal> {
     const FILTERS: u64 = EventSelect::EDGE
         | EventSelect::INV
         | EventSelect::CMASK

@@ -27,8 +27,8 @@ fn skylake() -> Cpuid {
     cpuid(0x506e3, 4, 4)
 }
 
-fn probe(cpuid: &Cpuid) -> Pmu {
-    Pmu::probe(cpuid, Some(0x2000)).unwrap()
+fn probe(cpuid: &Cpuid) -> PmuInfo {
+    PmuInfo::probe(cpuid, Some(0x2000)).unwrap()
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn what_every_cpuid_model_is_taken_for() {
         // CAST: below 256.
         let number = number as u8;
         let with_table = models().find(|model| model.is_for(Vendor::Intel, 6, number));
-        match (Pmu::probe(&cpuid(eax, 4, 4), None), with_table) {
+        match (PmuInfo::probe(&cpuid(eax, 4, 4), None), with_table) {
             (Ok(pmu), Some(model)) => assert_eq!(pmu.model.name, model.name),
             (Ok(pmu), None) => {
                 assert_eq!(pmu.model.pmu_name, "generic_arch_v2+");
@@ -145,7 +145,7 @@ fn unsupported_machines() {
         (cpuid(0x00400f10, 6, 4), "family 19 model 0x01 is not"),
         (cpuid(0x306c3, 1, 4), "version 1 is too old"),
     ] {
-        let refused = Pmu::probe(&cpuid, None).unwrap_err();
+        let refused = PmuInfo::probe(&cpuid, None).unwrap_err();
         assert!(refused.to_string().contains(text), "{refused}");
     }
 }
@@ -179,7 +179,7 @@ fn amd_processors() {
         cpuid.leaf_7.edx = 1 << 15;
         cpuid.leaf_8000_0001.ecx = u32::from(core) << 23;
         (cpuid.leaf_8000_0022.eax, cpuid.leaf_8000_0022.ebx) = v2;
-        let found = match Pmu::probe(&cpuid, None) {
+        let found = match PmuInfo::probe(&cpuid, None) {
             Ok(pmu) => pmu,
             Err(unsupported) => {
                 assert!(!model.is_supported(), "{eax:#x}: {unsupported}");
@@ -202,12 +202,12 @@ fn amd_processors() {
     // PerfMonV2 without a counter.
     let mut none = cpuid(0x00a1_0f11, 0, 0).with_vendor(AMD);
     none.set_amd(true, true);
-    assert_eq!(Pmu::probe(&none, None).unwrap_err(), Unsupported::NoPmu);
+    assert_eq!(PmuInfo::probe(&none, None).unwrap_err(), Unsupported::NoPmu);
 }
 
 #[test]
 fn models_that_need_more_are_refused() {
-    let refused = Pmu::probe(&cpuid(0x506c1, 3, 4), None).unwrap_err();
+    let refused = PmuInfo::probe(&cpuid(0x506c1, 3, 4), None).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "Goldmont is not supported yet: it needs a trial, for it has run on no such CPU; keep \
@@ -235,10 +235,10 @@ fn broadwell_constraints() {
 }
 
 /// A PMU of a model that the driver may not drive yet.
-fn pmu_of(model: &'static Model, leaf_a_ebx: u32) -> Pmu {
+fn pmu_of(model: &'static Model, leaf_a_ebx: u32) -> PmuInfo {
     let mut cpuid = cpuid(0, 4, 4);
     cpuid.leaf_a.ebx = leaf_a_ebx;
-    Pmu::new(model, Capabilities::decode(&cpuid, None).unwrap())
+    PmuInfo::new(model, Capabilities::decode(&cpuid, None).unwrap())
 }
 
 #[test]

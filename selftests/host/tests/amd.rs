@@ -24,15 +24,15 @@ use rpmu_logic::logic::model::{
     AMD_ZEN_4,
     MERGE, //
 };
-use rpmu_logic::logic::pmu::Pmu;
+use rpmu_logic::logic::pmu::PmuInfo;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 
 /// Returns a machine of the model with `counters` counters.
-fn pmu(model: &'static Model, counters: u8) -> Pmu {
+fn pmu(model: &'static Model, counters: u8) -> PmuInfo {
     let mut capabilities = Capabilities::decode_amd(&Cpuid::default()).unwrap();
     capabilities.counters = CounterMask::first_gp(counters);
-    Pmu::new(model, capabilities)
+    PmuInfo::new(model, capabilities)
 }
 
 /// Returns whether `case LABEL:` matches: the label is a number, a range, or a macro for one of

@@ -42,7 +42,7 @@ use rpmu_logic::logic::model::{
     SKYLAKE_SERVER,
     WESTMERE, //
 };
-use rpmu_logic::logic::pmu::Pmu;
+use rpmu_logic::logic::pmu::PmuInfo;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 
@@ -131,8 +131,8 @@ fn read(directory: &Path) -> Vec<Listed> {
     events
 }
 
-fn pmu(model: &'static Model, gp: u32) -> Pmu {
-    Pmu::new(
+fn pmu(model: &'static Model, gp: u32) -> PmuInfo {
+    PmuInfo::new(
         model,
         Capabilities::decode(&Cpuid::intel(4, gp, 4), None).unwrap(),
     )

@@ -34,7 +34,7 @@ use rpmu_logic::logic::model::{
     GENERIC_V5,
     INTEL_MODELS, //
 };
-use rpmu_logic::logic::pmu::Pmu;
+use rpmu_logic::logic::pmu::PmuInfo;
 use rpmu_logic::logic::regs::counter::{
     CounterId,
     CounterMask, //
@@ -116,7 +116,7 @@ fn machines() -> Vec<Machine> {
 /// Returns the different constraints of the model's events: every event code and unit mask, with
 /// and without a counter mask.
 fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
-    let pmu = Pmu::new(
+    let pmu = PmuInfo::new(
         model,
         Capabilities::decode(&Cpuid::intel(4, gp, fixed), None).unwrap(),
     );

@@ -42,7 +42,7 @@ use rpmu_logic::logic::model::{
     NEHALEM,
     WITHOUT_A_TABLE, //
 };
-use rpmu_logic::logic::pmu::Pmu;
+use rpmu_logic::logic::pmu::PmuInfo;
 use rpmu_logic::logic::regs::counter::CounterMask;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 use rpmu_logic::logic::regs::extra_register::ExtraRegister as Needed;
@@ -66,8 +66,8 @@ fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, boo
 }
 
 /// Returns a machine of the model, whether the driver supports it or not.
-fn pmu(model: &'static Model, gp: u32, fixed: u32) -> Pmu {
-    Pmu::new(
+fn pmu(model: &'static Model, gp: u32, fixed: u32) -> PmuInfo {
+    PmuInfo::new(
         model,
         Capabilities::decode(&Cpuid::intel(4, gp, fixed), None).unwrap(),
     )
@@ -108,7 +108,7 @@ fn same_counters(model: &'static Model, lines: &[Constraint]) {
         3
     };
     let mut differences = Differences::of(model, false);
-    let mut compare = |pmu: &Pmu, config: u64| {
+    let mut compare = |pmu: &PmuInfo, config: u64| {
         let select = EventSelect::from_bits(config);
         let constraint = pmu.constraint(select);
         let metric = first_match(pmu.model.event_constraints, select)

@@ -35,7 +35,7 @@ use rpmu_logic::logic::open::attr::{
 };
 use rpmu_logic::logic::open::configure;
 use rpmu_logic::logic::open::event::Event;
-use rpmu_logic::logic::pmu::Pmu;
+use rpmu_logic::logic::pmu::PmuInfo;
 use rpmu_logic::logic::refusal::Refusal;
 use rpmu_logic::logic::refusal::Shortage;
 use rpmu_logic::logic::regs::counter::{
@@ -138,21 +138,21 @@ fn amd_machine() -> impl Strategy<Value = Cpuid> {
 }
 
 /// Returns a PMU of either vendor.
-fn pmu() -> impl Strategy<Value = Pmu> {
+fn pmu() -> impl Strategy<Value = PmuInfo> {
     let amd = (amd_machine(), select(AMD_MODELS)).prop_map(|(cpuid, model)| {
         let capabilities = Capabilities::decode_amd(&cpuid)
             .unwrap_or_else(|| Capabilities::decode_amd(&Cpuid::default()).unwrap());
-        Pmu::new(model, capabilities)
+        PmuInfo::new(model, capabilities)
     });
     prop_oneof![3 => intel_pmu(), 1 => amd]
 }
 
-/// Returns a supported PMU or, to cover models that `Pmu::probe()` refuses, any model's table with
-/// possible capabilities.
-fn intel_pmu() -> impl Strategy<Value = Pmu> {
+/// Returns a supported PMU or, to cover models that `PmuInfo::probe()` refuses, any model's table
+/// with possible capabilities.
+fn intel_pmu() -> impl Strategy<Value = PmuInfo> {
     const USUAL: u32 = 0x0730_0804;
     (machine(), select(INTEL_MODELS)).prop_map(|((mut cpuid, perf_capabilities), model)| {
-        Pmu::probe(&cpuid, perf_capabilities).unwrap_or_else(|_| {
+        PmuInfo::probe(&cpuid, perf_capabilities).unwrap_or_else(|_| {
             let decoded = Capabilities::decode(&cpuid, perf_capabilities);
             let capabilities = decoded
                 .filter(|found| found.version >= 2)
@@ -160,7 +160,7 @@ fn intel_pmu() -> impl Strategy<Value = Pmu> {
                     cpuid.leaf_a.eax = USUAL;
                     Capabilities::decode(&cpuid, perf_capabilities).unwrap()
                 });
-            Pmu::new(model, capabilities)
+            PmuInfo::new(model, capabilities)
         })
     })
 }
@@ -284,7 +284,7 @@ fn is_a_line(text: &str) -> bool {
 }
 
 /// Returns whether the event matches the attributes, judging by its registers.
-fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool) -> bool {
+fn is_what_was_asked_for(pmu: &PmuInfo, attr: &Attributes, event: &Event, any: bool) -> bool {
     const NOT_IN_A_CONFIG: u64 = EventSelect::ENABLE | EventSelect::PIN_CONTROL;
     let select = event.select;
     let filters = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
@@ -309,7 +309,7 @@ fn is_what_was_asked_for(pmu: &Pmu, attr: &Attributes, event: &Event, any: bool)
 }
 
 /// Returns whether precise events have adaptive records.
-fn is_adaptive(pmu: &Pmu) -> bool {
+fn is_adaptive(pmu: &PmuInfo) -> bool {
     pmu.capabilities.pebs_format == Some(PebsFormat::Adaptive)
 }
 
@@ -328,7 +328,7 @@ fn key(register: Register) -> (u8, usize) {
 /// The registers of a CPU. Records writes to registers that the machine lacks, and of invalid
 /// values.
 struct Hardware {
-    pmu: Pmu,
+    pmu: PmuInfo,
     registers: BTreeMap<(u8, usize), u64>,
     wrong: Option<RegisterWrite>,
 }
@@ -440,7 +440,7 @@ proptest! {
                 *leaf = noise;
             }
         }
-        match Pmu::probe(&cpuid, capabilities) {
+        match PmuInfo::probe(&cpuid, capabilities) {
             Err(unsupported) => prop_assert!(is_a_line(&unsupported.to_string()), "{unsupported}"),
             Ok(pmu) => {
                 let found = pmu.capabilities;
@@ -459,7 +459,7 @@ proptest! {
     /// CPUID of any AMD or Hygon processor.
     #[test]
     fn any_amd_cpuid(cpuid in amd_machine(), capabilities: Option<u64>) {
-        match Pmu::probe(&cpuid, capabilities) {
+        match PmuInfo::probe(&cpuid, capabilities) {
             Err(unsupported) => prop_assert!(is_a_line(&unsupported.to_string()), "{unsupported}"),
             Ok(pmu) => {
                 let found = pmu.capabilities;
@@ -702,7 +702,7 @@ proptest! {
         umask: u8,
     ) {
         let present = CounterMask::from_bits(counters);
-        let mut pmu = Pmu::new(model, pmu.capabilities);
+        let mut pmu = PmuInfo::new(model, pmu.capabilities);
         pmu.capabilities.counters = present;
         for select in [EventSelect::from_bits(config), EventSelect::amd_event(code, umask)] {
             prop_assert!(pmu.constraint(select).counters.is_subset(present));

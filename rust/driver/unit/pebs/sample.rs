@@ -17,7 +17,7 @@ use crate::{
             pebs_events::PebsData,
             Quirk, //
         },
-        pmu::Pmu,
+        pmu::PmuInfo,
         regs::event_select::EventSelect,
         sample::pebs::{
             fixup::{
@@ -139,7 +139,7 @@ pub(super) fn new_code(cpu: CpuId, format: Option<PebsFormat>) -> Result<Code> {
 
 impl Samples {
     /// Binds what it takes to make samples of the records of `pmu`. Process context.
-    pub(super) fn bind(format: PebsFormat, pmu: &Pmu) -> Result<Self> {
+    pub(super) fn bind(format: PebsFormat, pmu: &PmuInfo) -> Result<Self> {
         let decodes = !format.tells_ip();
         Ok(Self {
             format,

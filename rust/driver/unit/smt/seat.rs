@@ -16,7 +16,7 @@ use crate::{
             Model,
             Scope, //
         },
-        pmu::Pmu,
+        pmu::PmuInfo,
         smt::siblings::{
             Core,
             Thread, //
@@ -76,7 +76,7 @@ impl Seat {
 
 impl Sharing {
     /// Creates the state of a CPU that is offline.
-    pub(in crate::driver) fn new(pmu: &Pmu) -> impl PinInit<Self, Error> + use<> {
+    pub(in crate::driver) fn new(pmu: &PmuInfo) -> impl PinInit<Self, Error> + use<> {
         let gp = pmu.capabilities.gp();
         let shares_registers = pmu.model.offcore_scope == Scope::Core;
         let core = copied(const { &Core::NOTHING }).chain(move |core| {

@@ -16,7 +16,7 @@ use crate::logic::{
         AMD_ZEN_2,
         AMD_ZEN_4, //
     },
-    pmu::Pmu,
+    pmu::PmuInfo,
     regs::{
         counter::CounterMask,
         event_select::EventSelect, //
@@ -28,7 +28,7 @@ use crate::logic::{
 fn constraint(model: &'static Model, counters: u8, event: EventSelect) -> Constraint {
     let mut capabilities = Capabilities::decode_amd(&Cpuid::default()).unwrap();
     capabilities.counters = CounterMask::first_gp(counters);
-    let pmu = Pmu::new(model, capabilities);
+    let pmu = PmuInfo::new(model, capabilities);
     pmu.constraint(event)
 }
 

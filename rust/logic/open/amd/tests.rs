@@ -19,12 +19,12 @@ use crate::logic::{
         },
         configure, //
     },
-    pmu::Pmu,
+    pmu::PmuInfo,
     refusal::Refusal, //
 };
 
-fn pmu(model: &'static Model) -> Pmu {
-    Pmu::new(model, Capabilities::decode_amd(&Cpuid::default()).unwrap())
+fn pmu(model: &'static Model) -> PmuInfo {
+    PmuInfo::new(model, Capabilities::decode_amd(&Cpuid::default()).unwrap())
 }
 
 fn raw(config: u64) -> Attributes {
@@ -35,7 +35,7 @@ fn hardware(config: u64) -> Attributes {
     Attributes::counting(EventType::Hardware, config)
 }
 
-fn bits(pmu: &Pmu, attr: &Attributes) -> Result<u64, Refusal> {
+fn bits(pmu: &PmuInfo, attr: &Attributes) -> Result<u64, Refusal> {
     // Nothing counts for all threads of a core.
     let configured = configure(pmu, attr, |_| true, || unreachable!());
     configured.map(|event| event.select.bits())

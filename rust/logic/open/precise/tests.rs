@@ -13,26 +13,26 @@ use crate::logic::{
 const CYCLES_SELECTED: u64 = 0x3c;
 
 /// A processor with a PMU of this version and PEBS, and all that its IA32_PERF_CAPABILITIES says.
-fn pmu(signature: u32, version: u32, perf_capabilities: u64) -> Pmu {
+fn pmu(signature: u32, version: u32, perf_capabilities: u64) -> PmuInfo {
     let cpuid = Cpuid::intel(version, 4, 3)
         .with_signature(signature)
         .with_debug_store();
-    Pmu::probe(&cpuid, Some(perf_capabilities)).unwrap()
+    PmuInfo::probe(&cpuid, Some(perf_capabilities)).unwrap()
 }
 
-fn nehalem() -> Pmu {
+fn nehalem() -> PmuInfo {
     pmu(0x106a5, 3, 0x11c2)
 }
 
-fn haswell() -> Pmu {
+fn haswell() -> PmuInfo {
     pmu(0x306c3, 3, 0x32c4)
 }
 
-fn skylake() -> Pmu {
+fn skylake() -> PmuInfo {
     pmu(0x506e3, 4, 0x33c5)
 }
 
-fn ice_lake() -> Pmu {
+fn ice_lake() -> PmuInfo {
     pmu(0x606a6, 5, 0x34c5 | (1 << 14))
 }
 
@@ -46,11 +46,11 @@ fn sampled(event_type: EventType, config: u64, precise_ip: u8) -> Attributes {
     }
 }
 
-fn open(pmu: &Pmu, attr: &Attributes) -> Result<Event, Refusal> {
+fn open(pmu: &PmuInfo, attr: &Attributes) -> Result<Event, Refusal> {
     configure(pmu, attr, |_| true, || true)
 }
 
-fn precise(pmu: &Pmu, attr: &Attributes) -> Precise {
+fn precise(pmu: &PmuInfo, attr: &Attributes) -> Precise {
     open(pmu, attr).unwrap().precise.unwrap()
 }
 
@@ -92,7 +92,7 @@ fn precision_has_a_limit() {
 
 #[test]
 fn cycles_have_an_alias() {
-    let alias = |pmu: &Pmu, level| {
+    let alias = |pmu: &PmuInfo, level| {
         let select = open(pmu, &sampled(EventType::Hardware, 0, level))
             .unwrap()
             .select;
@@ -129,7 +129,8 @@ fn cycles_have_an_alias() {
 
 #[test]
 fn addresses_are_found_with_branches() {
-    let branches = |pmu: &Pmu, attr: &Attributes| open(pmu, attr).map(|it| it.branches.is_some());
+    let branches =
+        |pmu: &PmuInfo, attr: &Attributes| open(pmu, attr).map(|it| it.branches.is_some());
     let mut attr = sampled(EventType::Hardware, 1, 2);
     assert_eq!(branches(&nehalem(), &attr), Ok(true));
     assert_eq!(branches(&haswell(), &attr), Ok(false));
@@ -149,7 +150,7 @@ fn addresses_are_found_with_branches() {
 
 #[test]
 fn plain_samples_have_the_address_alone() {
-    let needs_address_only = |pmu: &Pmu, level, part| {
+    let needs_address_only = |pmu: &PmuInfo, level, part| {
         let mut attr = sampled(EventType::Hardware, 1, level);
         attr.sample_type |= st::IP | st::TID | st::TIME | st::PERIOD | part;
         precise(pmu, &attr).needs_address_only
@@ -182,7 +183,7 @@ fn plain_samples_have_the_address_alone() {
 
 #[test]
 fn records_wait_if_they_have_all() {
-    let waits = |pmu: &Pmu, change: &dyn Fn(&mut Attributes)| {
+    let waits = |pmu: &PmuInfo, change: &dyn Fn(&mut Attributes)| {
         let mut attr = sampled(EventType::Hardware, 1, 2);
         attr.sample_type |= st::TID | st::PERIOD;
         change(&mut attr);
@@ -254,7 +255,7 @@ fn records_have_what_samples_have() {
 
 #[test]
 fn events_are_what_their_lines_say() {
-    let data = |pmu: &Pmu, config| precise(pmu, &sampled(EventType::Raw, config, 1)).data;
+    let data = |pmu: &PmuInfo, config| precise(pmu, &sampled(EventType::Raw, config, 1)).data;
     assert_eq!(data(&skylake(), 0x01cd), PebsData::LoadLatency);
     assert_eq!(data(&skylake(), 0x82d0), PebsData::StoreAddress);
     assert_eq!(data(&skylake(), 0x00c0), PebsData::None);

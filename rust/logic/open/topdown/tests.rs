@@ -26,12 +26,12 @@ const UNKNOWN: u32 = 0xf06f0;
 /// PERF_METRICS in IA32_PERF_CAPABILITIES, and full-width writes.
 const METRICS: u64 = (1 << 15) | (1 << 13);
 
-fn pmu(signature: u32, fixed: u32, perf_capabilities: u64) -> Pmu {
+fn pmu(signature: u32, fixed: u32, perf_capabilities: u64) -> PmuInfo {
     let cpuid = Cpuid::intel(5, 8, fixed).with_signature(signature);
-    Pmu::probe(&cpuid, Some(perf_capabilities)).unwrap()
+    PmuInfo::probe(&cpuid, Some(perf_capabilities)).unwrap()
 }
 
-fn open(pmu: &Pmu, attr: &Attributes) -> Result<u64, Refusal> {
+fn open(pmu: &PmuInfo, attr: &Attributes) -> Result<u64, Refusal> {
     configure(pmu, attr, |_| true, || true).map(|event| event.select.bits())
 }
 
@@ -120,7 +120,7 @@ fn metrics_need_slots_that_count() {
 
 #[test]
 fn each_model_has_its_metrics() {
-    let counter = |pmu: &Pmu, config| pmu.constraint(EventSelect::from_bits(config)).counters;
+    let counter = |pmu: &PmuInfo, config| pmu.constraint(EventSelect::from_bits(config)).counters;
     for (cpu, fixed, capabilities, metrics) in [
         (ICE_LAKE, 4, METRICS, 4),
         (SAPPHIRE_RAPIDS, 4, METRICS, 8),

@@ -3,15 +3,15 @@
 use super::*;
 use crate::logic::{
     capabilities::Cpuid,
-    pmu::Pmu,
+    pmu::PmuInfo,
     regs::event_select::EventSelect, //
 };
 
-fn haswell(gp: u32) -> Pmu {
-    Pmu::probe(&Cpuid::intel(3, gp, 3).with_signature(0x306c3), None).unwrap()
+fn haswell(gp: u32) -> PmuInfo {
+    PmuInfo::probe(&Cpuid::intel(3, gp, 3).with_signature(0x306c3), None).unwrap()
 }
 
-fn validate_under(limits: Limits, pmu: &Pmu, codes: &[u64]) -> Result<(), Refusal> {
+fn validate_under(limits: Limits, pmu: &PmuInfo, codes: &[u64]) -> Result<(), Refusal> {
     let mut group = Group::new(&pmu.capabilities, &limits);
     for code in codes {
         group.push(pmu.constraint(EventSelect::from_bits(*code)))?;
@@ -19,7 +19,7 @@ fn validate_under(limits: Limits, pmu: &Pmu, codes: &[u64]) -> Result<(), Refusa
     group.validate()
 }
 
-fn validate(pmu: &Pmu, codes: &[u64]) -> Result<(), Refusal> {
+fn validate(pmu: &PmuInfo, codes: &[u64]) -> Result<(), Refusal> {
     validate_under(Limits::NONE, pmu, codes)
 }
 
