@@ -7,8 +7,8 @@ use super::{
     event::EventData,
     hw::Hardware,
     machine::common::Common,
+    smt::seat,
     unit::{
-        smt::seat,
         tfa::Tfa,
         Units, //
     },

@@ -10,14 +10,14 @@ use super::{
     },
     pmi::shared::PmiState,
     rotation::known::RotationState,
+    smt::seat::Sharing,
     unit::{
         self,
         hooks::{
             PlanAndShadow,
             Site, //
         },
-        lbr::InPmi,
-        smt::seat::Sharing, //
+        lbr::InPmi, //
     },
     Driver, //
 };

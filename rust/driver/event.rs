@@ -11,8 +11,8 @@ mod periods;
 use super::{
     counter_use::Way,
     hw::Hardware,
+    machine::rdpmc::Page,
     rotation::turn::Turn,
-    unit::rdpmc::Page,
     Driver, //
 };
 use crate::{

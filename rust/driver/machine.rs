@@ -9,6 +9,9 @@
 
 pub(super) mod common;
 pub(super) mod cpus;
+pub(super) mod rdpmc;
+mod smi;
+mod tracing;
 
 use super::{
     announce,

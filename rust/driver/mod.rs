@@ -16,18 +16,21 @@
 //!  pmi         an overflow (NMI)        event            an event: what it asks for
 //!  hotplug     a CPU comes, goes        hw               the registers
 //!  suspend     suspend, resume
-//!  sysfs       the PMU's files          Features: unit, by its hooks, and ways
+//!  sysfs       the PMU's files          Features of a PMU: unit, by its hooks
 //!                                       unit/lbr         branch stacks
 //!                                       unit/pebs        precise events
 //!                                       unit/tfa         counter 3, which TSX uses too
 //!                                       unit/northbridge a node: the counters that its cores share
 //!
-//!                                       Features, by name
-//!                                       unit/smt         a core: the counters of its threads
-//!                                       unit/rdpmc       counters that user space reads
-//!                                       unit/smi         counters that stop in firmware
-//!                                       unit/metrics     slots and topdown metrics
-//!                                       unit/tracing     Intel PT and BTS, which share the PMI
+//!                                       Features of the machine
+//!                                       machine/rdpmc    counters that user space reads
+//!                                       machine/smi      counters that stop in firmware
+//!                                       machine/tracing  Intel PT and BTS, which share the PMI
+//!
+//!                                       Steps of a callback
+//!                                       smt              planning beside the core's other thread
+//!                                       ways             events that need more than a counter
+//!                                       ways/metrics     slots and topdown metrics
 //!  Reports
 //!  explain     refusals, failures, schedules and users in debugfs
 //!  errors      a refusal's errno
@@ -66,7 +69,7 @@
 //! after each single store, by the rules in [`logic::regs::shadow`](crate::logic::regs::shadow).
 //!
 //! [`CpuCell`]: crate::kern::percpu::CpuCell
-//! [`Sharing`]: unit::smt::seat::Sharing
+//! [`Sharing`]: smt::seat::Sharing
 //! [`Hardware`]: hw::Hardware
 
 mod announce;
@@ -88,6 +91,7 @@ mod probe;
 mod program;
 mod rotation;
 mod schedule;
+mod smt;
 mod suspend;
 mod sysfs;
 mod takeover;

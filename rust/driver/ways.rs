@@ -2,16 +2,15 @@
 
 //! Events that need more than a counter: calls the unit that counts each [`Way`].
 
+mod metrics;
+
 use super::{
     counter_use::Way,
     event,
     pmi::PmiState,
-    unit::{
-        metrics::Topdown,
-        pebs::{
-            Here,
-            Pebs, //
-        },
+    unit::pebs::{
+        Here,
+        Pebs, //
     },
     CorePmu,
     Driver, //
@@ -31,6 +30,7 @@ use crate::{
     },
 };
 use kernel::interrupt::LocalInterruptDisabled;
+use metrics::Topdown;
 
 impl Driver {
     /// Returns the slots and metrics of this CPU.

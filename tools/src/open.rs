@@ -296,7 +296,7 @@ pub fn fits_under(
     group.validate()
 }
 
-/// Returns whether the threads of a core must coordinate their events (`rust/driver/unit/smt.rs`).
+/// Returns whether the threads of a core must coordinate their events (`rust/driver/smt.rs`).
 pub fn shares_a_core(machine: &Machine) -> bool {
     use crate::logic::model::Scope;
 

@@ -2,17 +2,17 @@
 
 //! The state that all PMUs of the machine share.
 
-use super::cpus::Cpus;
+use super::{
+    cpus::Cpus,
+    rdpmc::UserRead,
+    smi::Smi,
+    tracing::Tracing, //
+};
 use crate::{
     driver::{
         facilities,
         hw::Hardware,
-        unit::{
-            rdpmc::UserRead,
-            smi::Smi,
-            smt::seat,
-            tracing::Tracing, //
-        },
+        smt::seat, //
     },
     logic::{
         cores::PerType,

@@ -49,14 +49,9 @@
 
 pub(super) mod hooks;
 pub(super) mod lbr;
-pub(super) mod metrics;
 pub(super) mod northbridge;
 pub(super) mod pebs;
-pub(super) mod rdpmc;
-pub(super) mod smi;
-pub(super) mod smt;
 pub(super) mod tfa;
-pub(super) mod tracing;
 
 use super::{
     explain::refusals::Refusals,
