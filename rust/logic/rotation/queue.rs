@@ -211,6 +211,11 @@ mod tests {
             event(1, 0x2_0000_0003, false),
         ];
         assert!(moves(&chain));
+        // Or unless it is corrupting, which leaves the groups fewer general-purpose counters.
+        let mut elsewhere = event(4, 0x10, false);
+        assert!(!moves(&[elsewhere]));
+        elsewhere.constraint.corrupting = true;
+        assert!(moves(&[elsewhere]));
     }
 
     #[test]

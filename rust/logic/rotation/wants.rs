@@ -201,7 +201,8 @@ impl Wants {
 
     /// Returns whether another group contends for one of `counters` by way of those of the `events`
     /// on the CPU that do not rotate: a group may use the counter of such an event, which could
-    /// move to one of `counters`.
+    /// move to one of `counters`. A corrupting one limits the general-purpose counters, wherever it
+    /// is.
     #[cold]
     #[inline(never)]
     pub(super) fn contend_by_way_of(
@@ -209,6 +210,12 @@ impl Wants {
         events: impl Iterator<Item = OnCounter> + Clone,
         counters: CounterMask,
     ) -> bool {
+        let limits = |it: OnCounter| {
+            it.constraint.corrupting && it.counter.is_gp() && !it.rotates
+        };
+        if !counters.gp().is_empty() && events.clone().any(limits) {
+            return true;
+        }
         // The counters that could be freed for another group.
         let mut wanted = self.once;
         loop {
