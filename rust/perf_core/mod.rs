@@ -159,6 +159,10 @@ macro_rules! has_internals {
 pub(crate) use has_internals;
 
 /// The state of a CPU of a PMU with the driver `T`.
+///
+/// # Invariants
+///
+/// `due` is set while there are offers or orders in `offers`.
 pub struct CpuState<T> {
     /// The requests to the perf core that hold until the PMU is enabled.
     offers: offers::Offers,
@@ -168,14 +172,15 @@ pub struct CpuState<T> {
     waiting: pinned::WaitingPinned,
     /// The request to end the turn, or to begin it again.
     turn: turn::Turn,
-    /// Set if something is to be done once the PMU is enabled: there are offers, or the end of a
-    /// turn is measured.
+    /// Set if something is to be done once the PMU is enabled: take offers back, or measure the
+    /// end of a turn.
     due: AtomicBool,
     _driver: PhantomData<fn(T)>,
 }
 
 impl<T: InternalOperations> Default for CpuState<T> {
     fn default() -> Self {
+        // INVARIANT: There are no offers.
         Self {
             offers: offers::Offers::new(),
             resched: resched::Request::new(),
@@ -190,12 +195,13 @@ impl<T: InternalOperations> Default for CpuState<T> {
 impl<T: InternalOperations> CpuState<T> {
     /// Returns the offers, for the caller to add some until the PMU is enabled.
     fn offers_to_change(&self) -> &offers::Offers {
+        // INVARIANT: Set before there are any.
         self.due.store(true, Ordering::Relaxed);
         &self.offers
     }
 
     /// Withdraws the requests to the perf core. If this changes the order of groups, makes the perf
-    /// core offer all groups again. Measures the end of a turn, if this is one.
+    /// core offer all groups again. If a turn has been ended, measures its cost.
     ///
     /// # Safety
     ///
@@ -208,11 +214,14 @@ impl<T: InternalOperations> CpuState<T> {
         }
     }
 
+    /// Does what is due, for [`after_enable`](Self::after_enable).
+    ///
     /// # Safety
     ///
-    /// As for [`after_enable`](Self::after_enable).
+    /// As there.
     #[inline(never)]
     unsafe fn do_what_is_due(&self) {
+        // INVARIANT: `take_back()` leaves no offers.
         self.due.store(false, Ordering::Relaxed);
         // SAFETY: By this function's requirements.
         let again = unsafe { self.offers.take_back::<T>() };
