@@ -54,8 +54,7 @@ pub(crate) fn per_cpu_offset(cpu: CpuId) -> usize {
     // CAST: `usize` has more bits.
     let cpu = cpu.as_u32() as usize;
     let offsets = (&raw const super::__per_cpu_offset).cast::<usize>();
-    // SAFETY: `cpu` is below `nr_cpu_ids`, so it indexes the array, which does not change once
-    // there is more than one CPU.
+    // SAFETY: `cpu` is below `nr_cpu_ids`, so it indexes the array, which is read-only after boot.
     unsafe { offsets.add(cpu).read() }
 }
 

@@ -60,7 +60,7 @@ impl Driver {
             .user_read
             .mark_dirty(dirty, schedule.occupied(), shadow, cx.irqs());
 
-        // Often events have only left.
+        // There is nothing to move if events were only removed.
         if schedule.has_unprogrammed() {
             self.move_events(cx, cpu, own);
         }
@@ -76,7 +76,7 @@ impl Driver {
         });
     }
 
-    /// Takes events off the counters that the plan has no more for them, and starts events on the
+    /// Stops events on counters that the plan no longer gives them, and starts events on the
     /// counters that they get.
     #[inline(never)]
     fn move_events(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {

@@ -238,7 +238,8 @@ impl Operations for Driver {
         let own = &mut *own;
         let shared = &cpu.shared;
         let site = self.site(cpu, cx.irqs());
-        // Starts and stops change no plan, and a switch between clones of a context nothing at all.
+        // Starting or stopping an event leaves the plan unchanged; a switch between clones of a
+        // context changes nothing.
         let changed = core::mem::take(&mut own.changed);
         if changed {
             self.program(cx, cpu, own);

@@ -221,9 +221,10 @@ impl Driver {
 
     /// Brings the count of `event`, which counts in a [`Way`] of its own, up to date. For a metric,
     /// does so for its whole group. Any context.
+    // Takes the PMU and `irqs` instead of a context, so that `read` does not build one in memory
+    // for ordinary events.
     #[cold]
     #[inline(never)]
-    // Without the context, which reading most events does not need in memory.
     pub(super) fn read_special(
         pmu: &CorePmu,
         irqs: &LocalInterruptDisabled,

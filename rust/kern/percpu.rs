@@ -160,13 +160,10 @@ impl<T> Drop for Partial<T> {
     }
 }
 
-/// Returns the address of the value of `cpu`.
-///
-/// # Safety
-///
-/// `ptr` must be a per-CPU allocation, and `cpu` a possible CPU.
+/// Returns the address of the value of `cpu` in a per-CPU allocation; a valid one if `cpu` is
+/// possible.
 #[inline]
-unsafe fn per_cpu_ptr<T>(ptr: NonNull<T>, cpu: CpuId) -> *mut T {
+fn per_cpu_ptr<T>(ptr: NonNull<T>, cpu: CpuId) -> *mut T {
     let offset = bindings::inline::per_cpu_offset(cpu);
     ptr.as_ptr().wrapping_byte_add(offset)
 }

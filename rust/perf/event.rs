@@ -363,7 +363,7 @@ impl<T: Operations> Event<T> {
     /// Returns the index that [`set_counter`](Self::set_counter) has stored.
     #[inline]
     pub fn counter(&self) -> Option<usize> {
-        // CAST: without a counter -1, which is above all indexes.
+        // CAST: -1, without a counter, becomes `u32::MAX`.
         let index = self.idx().load(Relaxed) as u32;
         // CAST: `usize` has more bits.
         (index != u32::MAX).then_some(index as usize)

@@ -273,7 +273,7 @@ impl Hardware {
         irqs: &LocalInterruptDisabled,
     ) {
         match &self.interface {
-            // The NMI comes before the counters are stopped, or LVTPC holds it.
+            // No wait: the NMI comes before the counters are stopped, or LVTPC holds it.
             PmuRegisters::ArchPerfmon(it) => it.run(CounterMask::EMPTY, irqs),
             PmuRegisters::Amd(it) => {
                 it.run(CounterMask::EMPTY, irqs);

@@ -147,6 +147,9 @@ pub(in crate::driver) trait Unit: Sized {
 
     /// Brings the unit in line with the events that are started, and with the plan if that has
     /// `changed`. Counters are programmed and do not run.
+    ///
+    /// Not called if no event was started or stopped and the plan is the same: what
+    /// [`stop`](Self::stop) undoes, [`start`](Self::start) has to redo.
     #[inline(always)]
     fn prepare(
         &self,

@@ -98,14 +98,14 @@ pub(super) struct Global {
     has_fixed: bool,
     /// The value of FIXED_CTR_CTRL, if it is known.
     fixed_control: Option<u64>,
-    /// The counters that run: the value of GLOBAL_CTRL, from [`reset`](Self::reset) on.
+    /// The counters that run, from [`reset`](Self::reset) on: GLOBAL_CTRL as callbacks set it.
     running: CounterMask,
     /// The value that FIXED_CTR_CTRL is to have when counting resumes.
     wanted_fixed_control: u64,
 }
 
 impl Global {
-    /// Makes a state in which no register's value is known.
+    /// Makes the state before a [`reset`](Self::reset), which has to come first.
     pub(super) const fn new(present: CounterMask) -> Self {
         Self {
             has_fixed: !present.fixed().is_empty(),

@@ -158,7 +158,7 @@ pub struct Shadow {
     /// Set if the event selects of inactive counters have to be cleared when counting resumes: the
     /// hardware was [cleared](Shadow::clear), or a pair has left.
     cleared: bool,
-    /// Set if the other thread of the core can write the extra registers that no event here needs.
+    /// Set if both threads of the core use the same extra registers.
     shares_extra: bool,
     /// Set if events were started or stopped since counting was last resumed.
     touched: bool,
@@ -199,8 +199,8 @@ impl Shadow {
         self.control = Global::new(counters);
     }
 
-    /// Makes the extra registers the core's: while counting is not suspended, the other thread can
-    /// write those that no event here needs.
+    /// Records that both threads of the core use the same extra registers. The other thread may
+    /// write one that no event here needs.
     pub const fn share_extra_registers(&mut self) {
         self.shares_extra = true;
     }
@@ -323,6 +323,7 @@ impl Shadow {
             self.counters[counter].value = None;
         }
         self.cleared = true;
+        self.touched = true;
     }
 
     /// Programs `counter` as [planned](Self::plan), to start at `value`, which must be within the
@@ -411,6 +412,7 @@ impl Shadow {
         self.set_value(counter, value, &mut write);
         self.set_select(counter, select.enabled(), &mut write);
         self.counters[counter].value = None;
+        self.touched = true;
         self.seconds.insert(counter);
         self.enabled.insert(counter);
         self.in_guest.insert(counter);

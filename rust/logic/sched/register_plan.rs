@@ -29,7 +29,7 @@ use crate::logic::{
 /// The value of each extra register that is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegisterValues {
-    /// A bit for each register in use: most often there is none, which one comparison tells.
+    /// A bit for each register in use. Mostly 0, so that one comparison is enough.
     used: u8,
     /// 0 for the free registers.
     values: [u64; ExtraRegister::ALL.len()],
@@ -120,7 +120,9 @@ impl RegisterValues {
     }
 }
 
-/// Returns the bit of a register. There are fewer than 8.
+const _: () = assert!(ExtraRegister::ALL.len() <= 8);
+
+/// Returns the bit of a register.
 const fn bit(register: ExtraRegister) -> u8 {
     1 << register.index()
 }

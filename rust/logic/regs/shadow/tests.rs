@@ -505,3 +505,38 @@ fn the_second_counter_of_a_pair_comes_and_goes_with_the_first() {
         shadow.stop_second_of(gp(0));
     }
 }
+
+#[test]
+fn whatever_changes_what_runs_touches() {
+    let changes: [fn(&mut Shadow); 9] = [
+        |shadow| shadow.start(gp(1), 0, |_| {}),
+        |shadow| shadow.stop(gp(0), None),
+        |shadow| shadow.start_second(gp(1), BRANCHES, 0, |_| {}),
+        |shadow| shadow.start_metrics(),
+        |shadow| shadow.stop_metrics(),
+        |shadow| shadow.set_virtual_active(CounterId::GUEST_BRANCHES, true),
+        |shadow| shadow.set_virtual_active(CounterId::GUEST_BRANCHES, false),
+        |shadow| shadow.clear(&[BRANCHES.bits(); 4], |_| {}),
+        |shadow| shadow.reset(|_| {}),
+    ];
+    for (n, change) in changes.into_iter().enumerate() {
+        let mut recorder = recorder();
+        recorder.start(gp(0), BRANCHES, 100);
+        recorder.start(fixed(0), CYCLES, 100);
+        recorder.resume();
+        assert!(!recorder.shadow.is_touched());
+
+        // The same counters run again, and nothing else is written.
+        recorder.take();
+        recorder.suspend();
+        recorder.resume();
+        let run = (GlobalControl, 0x1_0000_0001);
+        assert_eq!(recorder.take(), [(GlobalControl, 0), run]);
+
+        recorder.suspend();
+        change(&mut recorder.shadow);
+        assert!(recorder.shadow.is_touched(), "change {n}");
+        recorder.resume();
+        assert!(!recorder.shadow.is_touched());
+    }
+}
