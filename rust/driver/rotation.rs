@@ -440,15 +440,23 @@ impl Driver {
         let CallbackState {
             schedule, rotation, ..
         } = own;
+        let group = offered(cx, event);
+        let taken = schedule.taken();
+        if !group.may_wait(taken) {
+            return false;
+        }
         let context = cx.context(event);
-        let wants = rotation.demands.now(&context);
         let beside = Beside::of(on_counters(cx, schedule, &context));
-        offered(cx, event).waits_for_its_kind(
-            wants,
-            (schedule.taken(), beside),
-            self.hardware.pmu.capabilities.all(),
-            &self.limits_now(cx, cpu),
-        )
+        let wants = rotation.demands.now(&context);
+        // The limits take the core's lock.
+        wants.is_some()
+            && beside.is_some()
+            && group.waits_for_its_kind(
+                wants,
+                (taken, beside),
+                self.hardware.pmu.capabilities.all(),
+                &self.limits_now(cx, cpu),
+            )
     }
 
     /// Makes the perf core offer groups that fit behind that of `event`, which is refused, or

@@ -34,6 +34,14 @@ pub struct Offered {
 }
 
 impl Offered {
+    /// Returns whether the group may have to [wait](Self::waits_for_its_kind) beside events on the
+    /// CPU that have `taken` these counters.
+    pub fn may_wait(&self, taken: CounterMask) -> bool {
+        // A group that lags would wait too often, behind groups that contend for a counter that it
+        // does not need. Fixed counters are nothing that the groups contend for.
+        !self.is_found && !lags_far_behind(self.lag) && !self.demand.needs_no_gp(taken)
+    }
+
     /// Returns whether the group has to wait, to count together with others of its kind
     /// ([`Wants::waits_for_its_kind`]), on a thread with `counters` that has a sibling, where these
     /// `limits` hold. `wants` is the demand of all groups of the context, if known, `taken` are the
@@ -51,9 +59,7 @@ impl Offered {
         let (Some(wants), Some(beside)) = (wants, beside) else {
             return false;
         };
-        // A group that lags would wait too often, behind groups that contend for a counter that it
-        // does not need. Fixed counters are nothing that the groups contend for.
-        if self.is_found || lags_far_behind(self.lag) || self.demand.needs_no_gp(taken) {
+        if !self.may_wait(taken) {
             return false;
         }
         let gp = counters.gp().weight();
