@@ -132,6 +132,9 @@ impl CallbackState {
         let shares_extra = hardware.pmu.model.offcore_scope == Scope::Core;
         let schedule = copied(const { &CpuSchedule::NOTHING }).chain(move |schedule| {
             schedule.set_up(capabilities, policy);
+            if !shares_extra {
+                schedule.own_registers();
+            }
             Ok(())
         });
         let shadow = copied(const { &Shadow::NOTHING }).chain(move |shadow| {

@@ -136,6 +136,8 @@ pub struct CpuSchedule<T> {
     corrupting: u8,
     pairs: u8,
     demanding: u8,
+    /// Set if no other thread uses the extra registers.
+    owns_registers: bool,
     /// Set while a txn is open.
     txn: bool,
     policy: Policy,
@@ -164,6 +166,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         corrupting: 0,
         pairs: 0,
         demanding: 0,
+        owns_registers: false,
         txn: false,
         policy: Policy::Rpmu,
         taken: CounterMask::EMPTY,
@@ -276,10 +279,16 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         planned.find_map(|entry| entry.lbr_select)
     }
 
-    /// Returns whether the events only need counters: none is corrupting or needs an extra
-    /// register.
+    /// Records that no other thread uses this CPU's extra registers: its sibling need not know
+    /// about them.
+    pub const fn own_registers(&mut self) {
+        self.owns_registers = true;
+    }
+
+    /// Returns whether the events only need counters of what the threads of a core may have to
+    /// share: none is corrupting, or needs an extra register that is not the CPU's own.
     pub fn needs_counters_only(&self) -> bool {
-        self.corrupting == 0 && self.demanding == 0
+        self.corrupting == 0 && (self.demanding == 0 || self.owns_registers)
     }
 
     /// Adds an event, whose counter was `previous` when it was last on this CPU.

@@ -424,6 +424,11 @@ fn two_values_have_registers_and_a_third_has_none() {
     let usage = schedule.usage().registers;
     assert_eq!(usage.get(OffcoreResponse0), Some(1));
     assert_eq!(usage.get(OffcoreResponse1), Some(2));
+    assert!(!schedule.needs_counters_only());
+    // The sibling need not know about registers that it cannot use.
+    let mut alone = schedule;
+    alone.own_registers();
+    assert!(alone.needs_counters_only() && alone.usage().registers.is_none());
     schedule.remove('a');
     let before = state(&schedule);
     let third = offcore(OffcoreResponse1, 3);
