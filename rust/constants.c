@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Compares the constants that bindgen has taken from the headers with their
- * values in C. bindgen keeps the first definition of a macro that is defined
- * again: the HZ of user mode and not the kernel's. Kbuild compiles this file to
+ * values in C. If a macro is redefined, bindgen keeps the first definition: for
+ * example user mode's HZ instead of the kernel's. Kbuild compiles this file to
  * assembly, which nothing uses.
  *
  * A constant that differs belongs into include/rpmu_bindings.h, as a

@@ -58,8 +58,8 @@ pub(crate) fn per_cpu_offset(cpu: CpuId) -> usize {
     unsafe { offsets.add(cpu).read() }
 }
 
-/// [`LocalInterruptDisabled::assume_disabled()`] without its call of a function that is empty in
-/// kernels without lockdep.
+/// Does what [`LocalInterruptDisabled::assume_disabled()`] does, but without
+/// `CONFIG_PROVE_LOCKING` does not call `lockdep_assert_irqs_disabled()`, which is empty then.
 ///
 /// # Safety
 ///

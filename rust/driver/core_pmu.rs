@@ -47,8 +47,8 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The name, the event type and the core type of a PMU. Its predecessor has the same name and event
-/// type.
+/// The name, the event type and the core type of a PMU. The built-in driver's PMU that it replaces
+/// has the same name and event type.
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
     /// The index of the core type in [`cpus`](super::machine::cpus).
@@ -69,16 +69,17 @@ impl Identity {
     }
 }
 
-/// The driver of a core PMU, for the perf core.
+/// The driver of a core PMU. Implements the operations that the perf core calls.
 pub(crate) struct Driver {
     pub(super) identity: Identity,
     pub(super) hardware: Hardware,
     pub(super) cpus: PerCpu<Cpu>,
     /// The state that the machine's PMUs share.
     pub(super) common: Arc<Common>,
-    /// The units.
+    /// The features with state of their own.
     pub(super) units: Units,
-    /// The setting of `rpmu/switch_max_percent`: the maximum part of the time for ending turns.
+    /// The setting `rpmu/switch_max_percent`: the maximum share of a CPU's time, in percent, for
+    /// rotations that overflows cause; 100: no limit.
     pub(super) switch_max_percent: AtomicU32,
     /// Set if the threads of a core have to coordinate their use of counters and registers.
     pub(super) shares_a_core: bool,
@@ -92,7 +93,7 @@ has_internals!(Driver.internals, EventData.internals);
 pub(crate) type CorePmu = perf::Pmu<Driver>;
 
 impl Driver {
-    /// Makes the driver of a PMU with this `hardware`, and the [state](new_cpus) of its CPUs.
+    /// Makes the driver of a PMU with this `hardware`. `cpus` is what [`new_cpus`] has made.
     ///
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
@@ -117,8 +118,8 @@ impl Driver {
         KBox::try_init(driver, GFP_KERNEL)
     }
 
-    /// Returns whether a CPU may have to be made to schedule its events anew, and can be: the
-    /// core's other thread or TSX can take counters from events and free them again.
+    /// Returns whether the core's other thread or TSX can take counters of this PMU and free them
+    /// again, and this driver can then make a CPU schedule its events anew.
     pub(super) fn can_resched(&self) -> bool {
         (self.shares_a_core || self.units.tfa.is_some()) && self.common.can_resched
     }
@@ -130,8 +131,8 @@ impl Driver {
         tfa.map_or(CounterMask::EMPTY, Tfa::closed)
     }
 
-    /// Ends the turn of the groups on this CPU after an overflow, unless ending turns has taken too
-    /// much of the time. Any context.
+    /// Makes the groups on this CPU rotate after an overflow, unless such rotations would take more
+    /// of its time than `switch_max_percent`. Any context.
     pub(super) fn end_turn(&self, cx: &OnCpu<'_, Self>) {
         let max_percent = self.switch_max_percent.load(Relaxed);
         cx.end_turn(|EndCost { since, cost }| may_end_turn(since, cost, max_percent));

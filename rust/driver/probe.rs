@@ -58,8 +58,8 @@ pub(super) struct FoundPmu {
 /// `policy` and `max_period` are module parameters: the policy of assigning counters, and the
 /// longest period for which counters are programmed, 0 for the longest possible.
 ///
-/// Fails with `ENODEV`, and the reason in the log, `EINVAL` or `ENOMEM`. Changes nothing. Process
-/// context.
+/// Fails with `EINVAL` or `ENODEV`, and the reason in the log; with `ENXIO` if a CPU goes offline
+/// meanwhile, or with `ENOMEM`. Changes nothing. Process context.
 #[inline(never)]
 pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<KBox<Found>> {
     let Some(known_policy) = Policy::from_name(policy.to_bytes()) else {
@@ -91,7 +91,7 @@ fn is_hybrid() -> bool {
     Vendor::from_cpuid(&cpuid.vendor()) == Some(Vendor::Intel) && cpuid.is_hybrid()
 }
 
-/// Detects the PMU of `cpu`, or of any CPU if `cpu` is [`None`].
+/// Detects the PMU of `cpu`, or of this CPU if `cpu` is [`None`]: then all CPUs are alike.
 #[inline(never)]
 fn find_pmu(cpu: Option<CpuId>) -> Result<KBox<PmuInfo>> {
     let (mut cpuid, mut perf_capabilities) = (None, None);
@@ -112,8 +112,10 @@ fn find_pmu(cpu: Option<CpuId>) -> Result<KBox<PmuInfo>> {
 }
 
 /// Reserves the counters' registers. `predecessor` is set if the built-in driver has initialised.
-/// Fails with `EBUSY`, and a line in the log, if something else has reserved one.
-// A separate function: its stack must be free while the perf core is called.
+/// Fails with `EBUSY` if something else has reserved one, or with another error; the log has the
+/// reason.
+// Not inlined, so that the stack of its messages is not part of a caller that goes on to call the
+// perf core.
 #[inline(never)]
 pub(super) fn reserve(pmu: &CorePmu, predecessor: bool) -> Result<Reservation> {
     let reserved = pmu.ops().hardware.reserve(predecessor);
@@ -129,7 +131,8 @@ pub(super) fn reserve(pmu: &CorePmu, predecessor: bool) -> Result<Reservation> {
     })
 }
 
-/// Logs the counters' register that something else has reserved.
+/// Logs the counters' register that something else has reserved; [`None`]: it has been released
+/// meanwhile.
 pub(super) fn log_reserved(register: Option<Msr>) {
     match register {
         Some(register) => pr_err!(
@@ -142,10 +145,11 @@ pub(super) fn log_reserved(register: Option<Msr>) {
 }
 
 /// Checks on `cpu`, or on this CPU if `cpu` is [`None`], that the counters are real: some
-/// hypervisors describe a PMU that does nothing.
+/// hypervisors describe a PMU that does nothing. In a virtual machine, also finds out which extra
+/// registers exist.
 ///
-/// Fails with `ENODEV` or another error, and the reason in the log. The PMU must not be in use.
-/// Process context.
+/// Fails with `ENODEV` or another error, and the reason in the log, or with `ENXIO` if `cpu` is
+/// offline. The PMU must not be in use. Process context.
 pub(super) fn check_counters(pmu: &CorePmu, cpu: Option<CpuId>) -> Result {
     let hardware = &pmu.ops().hardware;
     let mut unreal = Err(ENXIO);

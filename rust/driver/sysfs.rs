@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The PMU's files in sysfs: the built-in driver's files, and this driver's own in `rpmu/`. Fields
-//! that only this driver has are shown in `format/` on request.
+//! that only this driver has are shown in `format/` while `rpmu/format` is 1.
 
 mod settings;
 
@@ -60,9 +60,9 @@ fn own_settings() -> Result<Group> {
 /// Makes the fields that only this driver has:
 /// [`logic::open::extensions`](crate::logic::open::extensions).
 ///
-/// In the kernel's ABI, fields are parts of `config`, `config1` and `config2`. Perf before 5.17
-/// rejects a PMU with other fields, and later versions warn about unknown ones. So these fields are
-/// only shown on request.
+/// By the ABI document (`sysfs-bus-event_source-devices-format`), fields are parts of `config`,
+/// `config1` and `config2`. Perf before 5.17 rejects a PMU with fields in other words, and later
+/// versions warn if they do not know the word. So these fields are only shown on request.
 #[inline(never)]
 fn own_format() -> Result<Group> {
     let mut group = Group::new(c"format");

@@ -18,7 +18,7 @@ use kernel::{
 /// `TASK_COMM_LEN`.
 const COMM_LEN: usize = bindings::TASK_COMM_LEN as usize;
 
-/// The pid and the name that a task had when it was recorded, as `ps` shows them.
+/// The pid and the name that a task had when it was recorded, as `ps -L` shows them for threads.
 #[derive(Clone, Copy)]
 pub struct Caller {
     pid: Pid,
@@ -40,7 +40,8 @@ impl Caller {
 }
 
 impl fmt::Display for Caller {
-    /// Writes the pid and the name, with `?` for blanks and characters that cannot be printed.
+    /// Writes the pid and the name, with `?` for each byte that is not a printable ASCII character,
+    /// and for blanks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.pid)?;
         let name = self.comm.iter().take_while(|byte| **byte != 0);

@@ -61,8 +61,9 @@ impl CounterWidth {
 
     /// Sign-extends a counter's value: it is negative until the overflow.
     ///
-    /// User space extends counter values in the same way (`pmc_width`), and adds a base that has to
-    /// match.
+    /// User space sign-extends what `rdpmc` returns in the same way (`pmc_width`), and adds the
+    /// `offset` of the mmap page, which the perf core computes from `hw.prev_count`. That has to be
+    /// sign-extended, too.
     ///
     /// # Examples
     ///
@@ -82,8 +83,9 @@ impl CounterWidth {
     /// Returns the value to remember for a counter that was written with `value`. `remembered` is
     /// the previous one.
     ///
-    /// The bits above the width number the writes, modulo their range, so that two writes of the
-    /// same value differ. [`delta`](Self::delta) ignores them.
+    /// The bits above the width have the number of the write, so that two successive writes of the
+    /// same value differ. [`delta`](Self::delta) ignores them. The number wraps, and a width of 64
+    /// leaves no room for it.
     pub const fn remember_written(self, remembered: u64, value: u64) -> u64 {
         // With all bits of the width set, adding 1 carries into the bits above.
         (remembered | self.mask()).wrapping_add(1) | (value & self.mask())
@@ -103,7 +105,7 @@ impl CounterWidth {
     /// let later = width.remember_read(first, 9);
     /// assert_eq!(width.delta(first, later), 4);
     ///
-    /// // It has been written since, although it is 5 again.
+    /// // The counter reads 5 again, but the value shows that it was written in between.
     /// let second = width.remember_written(later, 5);
     /// assert_ne!(first, second);
     /// assert_eq!(width.delta(first, second), 0);
@@ -127,7 +129,8 @@ pub struct PeriodRule {
 }
 
 impl PeriodRule {
-    /// No limits but those of every model.
+    /// No limits beyond those of [`PeriodLimits::start`] on every model: at least 2, and at most
+    /// `max_period`.
     pub const NONE: Self = Self {
         shortest: 0,
         shortest_inst_retired_all: 0,
@@ -135,7 +138,8 @@ impl PeriodRule {
         shortest_evenly: 0,
     };
 
-    /// Mainline: `nhm_limit_period()`, `arch/x86/events/intel/core.c`. Not for Westmere.
+    /// Every period is at least 32; Westmere has no such limit. Mainline: `nhm_limit_period()`,
+    /// `arch/x86/events/intel/core.c`.
     pub const NEHALEM: Self = Self {
         shortest: 32,
         shortest_inst_retired_all: 32,
@@ -143,9 +147,9 @@ impl PeriodRule {
         shortest_evenly: 0,
     };
 
-    /// INST_RETIRED.ALL needs more than 100 (erratum HSW11); below 32, two counters that overflow
-    /// in one NMI can keep the CPU in it. Mainline: `hsw_limit_period()`,
-    /// `arch/x86/events/intel/core.c`.
+    /// INST_RETIRED.ALL needs a period of more than 100 (erratum HSW11), here of 128. With periods
+    /// below 32, two counters that overflow in the same NMI can keep the CPU in its handler.
+    /// Mainline: `hsw_limit_period()`, `arch/x86/events/intel/core.c`.
     pub const HASWELL: Self = Self {
         shortest: 32,
         shortest_inst_retired_all: 128,
@@ -153,8 +157,9 @@ impl PeriodRule {
         shortest_evenly: 0,
     };
 
-    /// INST_RETIRED.ALL needs more than 100 (erratum BDM11), and a period with the six lowest bits
-    /// clear (BDM55). The rest, which is cut off, stays in the event's `left` and is added later.
+    /// INST_RETIRED.ALL needs a period of more than 100 (erratum BDM11) with the six lowest bits
+    /// clear (BDM55). The low bits that are cut off stay in `hw.period_left`, and the counter is
+    /// started once more for them: single periods vary, but their average is the requested one.
     /// Mainline: `bdw_limit_period()`, `arch/x86/events/intel/core.c`.
     pub const BROADWELL: Self = Self {
         shortest: 0,
@@ -163,8 +168,9 @@ impl PeriodRule {
         shortest_evenly: 0,
     };
 
-    /// Samples that are evenly distributed over instructions need 128. Mainline:
-    /// `glc_limit_period()`, `arch/x86/events/intel/core.c`.
+    /// Events with a `precise_ip` of 3, whose samples are evenly distributed over instructions,
+    /// need a period of at least 128. Mainline: `glc_limit_period()`,
+    /// `arch/x86/events/intel/core.c`.
     pub const GOLDEN_COVE: Self = Self {
         shortest_evenly: 128,
         ..Self::NONE
@@ -183,7 +189,8 @@ impl PeriodRule {
         }
     }
 
-    /// Returns the period nearest to `left` that the rule allows for the event `select`.
+    /// Returns the period with which a counter of the event `select` is started for `left` more
+    /// occurrences: at least the rule's shortest, and rounded down to its multiple.
     pub const fn apply(self, select: EventSelect, left: i64) -> i64 {
         let (shortest, multiple) = if select.code() == 0x01c0 {
             (
@@ -198,13 +205,13 @@ impl PeriodRule {
     }
 }
 
-/// The limits of start values on one machine.
+/// The limits of the periods with which a PMU's counters are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeriodLimits {
     /// The counters' width.
     pub width: CounterWidth,
-    /// Longest period that can be programmed: half the counter's range, or 2^31 - 1 if only 32 bits
-    /// of counters can be written.
+    /// Longest period with which a counter is started: 2^(width - 1) - 1, or 2^31 - 1 if only 32
+    /// bits of counters can be written; less if the module parameter `max_period` is.
     pub max_period: u64,
     /// The model's rule.
     pub rule: PeriodRule,
@@ -215,19 +222,20 @@ pub struct PeriodLimits {
 pub struct Start {
     /// Value for the counter register, truncated to the counter's width.
     pub value: u64,
-    /// The base of the next [delta](CounterWidth::delta) (`hw.prev_count`).
+    /// The sign-extended start value: minus the period with which the counter starts.
     pub previous: u64,
-    /// Events left of this period (`hw.period_left`). They can be more than the counter was started
-    /// for, if the period is longer than the longest that can be programmed.
+    /// Events left of this period (`hw.period_left`). The counter may be started for fewer
+    /// (`max_period`, rounding) or for more (the shortest period).
     pub left: i64,
-    /// Set if a period was complete and the next one has begun. Then a sample is due, and the new
+    /// Set if a period was complete and the next one has begun: in a PMI, a sample is due. The new
     /// period becomes the event's `last_period`.
     pub expired: bool,
 }
 
 impl PeriodLimits {
-    /// Returns how to start a counter for an event with the period `period` (`hw.sample_period`),
-    /// of which `left` (`hw.period_left`) remain; 0 or less if the period is over.
+    /// Returns how to start a counter for an event of whose `period` (`hw.sample_period`, or a
+    /// random one) `left` occurrences remain (mostly `hw.period_left`). `left` is 0 or less if the
+    /// period is over.
     ///
     /// Mainline: `x86_perf_event_set_period()`, `arch/x86/events/core.c`.
     ///
@@ -252,12 +260,12 @@ impl PeriodLimits {
     /// assert!(start.expired);
     /// ```
     pub const fn start(&self, select: EventSelect, period: u64, left: i64) -> Start {
-        // Periods above the sign bit are refused at perf_event_open (kernel/events/core.c).
+        // The perf core refuses periods with bit 63 set (kernel/events/core.c).
         let period = period as i64;
         let mut left = left;
         let mut expired = false;
         if left <= period.wrapping_neg() {
-            // More than a whole period late: do not try to catch up.
+            // A whole period late, or more: do not try to catch up.
             left = period;
             expired = true;
         }
@@ -296,8 +304,9 @@ impl PeriodLimits {
         left <= 0
     }
 
-    /// Returns whether a fixed sample period is shorter than the model allows; `perf_event_open`
-    /// and the period ioctl refuse it (`x86_pmu_hw_config()`, `arch/x86/events/core.c`).
+    /// Returns whether `period`, as a fixed sample period, is shorter than the model allows.
+    /// `perf_event_open()` and the period ioctl refuse such periods (`x86_pmu_hw_config()`,
+    /// `x86_pmu_check_period()`, `arch/x86/events/core.c`).
     pub const fn is_too_short(&self, select: EventSelect, period: u64) -> bool {
         let period = period as i64;
         self.rule.apply(select, period) > period
