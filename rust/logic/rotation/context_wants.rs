@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The demand of a context's groups, kept up to date while groups come and go.
+//! The demand of a context's groups, kept up to date while groups are added and removed.
 
 use super::{
     GroupWants,
     Wants, //
 };
 
-/// Number of changes, or of intervals since an event was removed, after which a context is walked
-/// again.
+/// The most changes that are followed, and the most intervals since an event was removed, before a
+/// context is walked again.
 const LONGEST: u64 = 64;
 
-/// The demand of all groups of a context. Includes removed groups for some intervals.
+/// The demand of all groups of a context. Removed groups stay included for some intervals.
 ///
 /// # Examples
 ///
@@ -36,7 +36,7 @@ const LONGEST: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 pub struct ContextWants {
     wants: Wants,
-    /// Number of intervals since the first removal of an included event; 0 if all are there.
+    /// Number of intervals since the first removal of an included event; 0 if none was removed.
     stale: u64,
 }
 
@@ -52,23 +52,25 @@ impl ContextWants {
         &self.wants
     }
 
-    /// Adds a group, which may want to be alone.
+    /// Adds a group. `alone` is set if it wants to be alone.
     pub fn add(&mut self, group: &GroupWants, alone: bool) {
         if !group.is_empty() {
             self.wants.add(group, alone);
         }
     }
 
-    /// Returns whether that many added or removed events can be followed without a walk.
+    /// Returns whether `changes`, a number of added or removed events, can be followed without a
+    /// walk.
     pub const fn can_follow(changes: u64) -> bool {
         changes <= LONGEST
     }
 
-    /// Records a change whose new groups were [added](Self::add): whether all of these are `whole`,
-    /// that is, none is an older group that has grown, and whether the older events are
-    /// `all_there`.
+    /// Records a change, after its new groups were [added](Self::add). `whole` is set if all of
+    /// these are new, and none is an older group that has grown; `all_there` is set if no older
+    /// event was removed.
     pub fn changed(&mut self, whole: bool, all_there: bool) {
-        // A group that has grown is also included as it was, until the end of the interval.
+        // A group that has grown is included twice, as it was and as it is, until the end of the
+        // interval.
         if !whole {
             self.stale = LONGEST;
         } else if !all_there {
@@ -76,7 +78,7 @@ impl ContextWants {
         }
     }
 
-    /// Ends an interval. Returns whether the demand is still good; if not, the context is to be
+    /// Ends an interval. Returns whether the demand is still good; otherwise the context must be
     /// walked again.
     pub fn end_interval(&mut self) -> bool {
         if self.stale != 0 {

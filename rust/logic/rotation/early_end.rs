@@ -2,16 +2,17 @@
 
 //! The limit on turns that end by overflow.
 //!
-//! Such a turn costs two interrupts and the placing of all groups, which no limit of the perf core
-//! sees. So they may take a part of the time only.
+//! Ending a turn by overflow costs two interrupts and the placing of all groups, and no limit of
+//! the perf core covers this cost. So it may take only a part of the time.
 
-/// The part of the time that ending turns by overflow may take, in percent, unless the setting says
-/// otherwise: that of `kernel.perf_cpu_time_max_percent` for samples.
+/// The default limit on the part of the time that ending turns by overflow may take, in percent.
+/// The same as the default of `kernel.perf_cpu_time_max_percent` for samples.
 pub const MAX_PERCENT: u32 = 25;
 
-/// Returns whether an overflow may end a turn, `since` nanoseconds after the last end, or after the
-/// last overflow that was not allowed to, unless the end is long ago: `cost` is what that took, and
-/// `max_percent` the part of the time that all may take, from 1; there is no limit from 100.
+/// Returns whether an overflow may end a turn. `since` is the time since the last end of a turn by
+/// overflow, or since the last overflow that was refused (unless that end is long ago); `cost` is
+/// the time that the last end took; both are in nanoseconds. `max_percent` is the part of the time
+/// that all such ends may take, from 1; 100 and more mean no limit.
 ///
 /// # Examples
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The search for groups that fit, behind one that does not.
+//! The search for groups that fit, behind a group that does not.
 
 use super::{
     queue::lags_far_behind,
@@ -24,7 +24,7 @@ use crate::logic::{
 /// Largest number of groups that [`look_ahead`] finds.
 const MOST_FOUND: usize = 16;
 
-/// Number of tried groups from which on the search is not repeated before the end of the interval.
+/// Largest number of tried groups for which the search may be repeated within the interval.
 const LONG_WALK: u32 = 64;
 
 /// A group that waits.
@@ -32,16 +32,16 @@ pub trait Waiting: Copy {
     /// The driver's handle on an event.
     type Event: Copy + PartialEq;
 
-    /// Calls `f` for each enabled event of the group, with any handle, the event's demand, and the
-    /// counter that it had last.
+    /// Calls `f` for each enabled event of the group, with an arbitrary handle, the event's demand,
+    /// and its last counter.
     fn for_each_event(&self, f: impl FnMut(Self::Event, Demand, Option<CounterId>));
 
     /// Returns whether the group wants to be alone (`attr.exclusive`).
     fn is_exclusive(&self) -> bool;
 
-    /// Returns whether the group may go to the counters although one before it is refused. An
-    /// exclusive one may not, nor one with a software event as its leader, which the perf core
-    /// could move meanwhile (`perf_event_open()`, `kernel/events/core.c`).
+    /// Returns whether the group may get counters although a group before it is refused. Exclusive
+    /// groups may not. Nor may groups with a software event as leader, since the perf core could
+    /// move the leader meanwhile (`perf_event_open()`, `kernel/events/core.c`).
     fn may_pass(&self) -> bool;
 
     /// Returns the distance by runtime from the last place of the order.
@@ -54,7 +54,7 @@ pub struct Found<G> {
     groups: [Option<G>; MOST_FOUND],
     /// The remaining counters, as [`CpuSchedule::reach`] returns them.
     pub reach: CounterMask,
-    /// The refusal of a group that does not fit for the moment only, if there was one.
+    /// The refusal of a group that does not fit only for the moment, if there was one.
     pub refusal: Option<Refusal>,
     /// Number of groups that were tried.
     pub looked_at: u32,
@@ -69,17 +69,17 @@ impl<G: Copy> Found<G> {
         looked_at: 0,
     };
 
-    /// Returns the groups that fit, in their order, those that [may not pass](Waiting::may_pass)
-    /// included.
+    /// Returns the groups that fit, in their order, including groups that [may not
+    /// pass](Waiting::may_pass).
     pub fn groups(&self) -> impl Iterator<Item = G> + '_ {
         self.groups.iter().flatten().copied()
     }
 
-    /// Returns the counters for which the search is not to be repeated before the end of the
-    /// interval: none, if it takes little time.
+    /// Returns the counters for which the search must not be repeated before the end of the
+    /// interval: none after a short search.
     pub const fn left(&self) -> CounterMask {
-        // Without a search, a group that is enabled meanwhile is not found before the end of the
-        // interval.
+        // A short search is repeated, since otherwise a group that is enabled meanwhile would not
+        // be found before the end of the interval.
         match self.looked_at > LONG_WALK {
             true => self.reach,
             false => CounterMask::EMPTY,
@@ -92,33 +92,34 @@ impl<G: Copy> Found<G> {
 pub struct Search<'a> {
     /// The thread's counters.
     pub counters: CounterMask,
-    /// The limits that hold now.
+    /// The present limits.
     pub limits: Limits,
     /// The demand of all groups of the context, if known.
     pub wants: Option<&'a Wants>,
-    /// The demand of the active groups, if that of all groups is known. Groups that fit are added.
+    /// The demand of the active groups, if `wants` is known. The search adds the groups that fit.
     pub active: &'a mut Wants,
     /// The active events on general-purpose counters that rotate with the groups; [`None`] if their
     /// kind does not matter.
     pub beside: Option<Beside>,
     /// Set if no group is active.
     pub is_first: bool,
-    /// Set if groups that [may not pass](Waiting::may_pass) can come in front of the offered one:
-    /// an interval has ended.
+    /// Set if groups that [may not pass](Waiting::may_pass) can be brought forward, in front of the
+    /// offered one: at the end of an interval.
     pub may_bring_forward: bool,
 }
 
-/// Finds those of `groups`, which are behind an offered one and are tried in this order, that fit
-/// beside the events of `schedule`. The caller offers them as well, or has those that [may not
-/// pass](Waiting::may_pass) come in front of the offered one, and all groups be offered again; if
-/// others would fit but for the sibling ([`Found::refusal`]), the thread is to wait for it.
+/// Finds `groups` that fit beside the events of `schedule`. The groups are behind an offered one,
+/// and are tried in their order. The caller has the found groups offered as well. It brings those
+/// that [may not pass](Waiting::may_pass) forward, in front of the offered one, and has all groups
+/// offered again. If only the sibling keeps others from fitting ([`Found::refusal`]), the thread is
+/// to wait for the sibling.
 ///
-/// `found` is [`Found::NOTHING`]. It is not returned, since the copies would be on the kernel's
-/// stack.
+/// `found` must be [`Found::NOTHING`]. It is an argument and not the result, since copies of it
+/// would be on the kernel's stack.
 ///
-/// Where corrupting events halve the counters, groups of the active kind go first; without active
-/// ones, of the kind of the first group that fits. Groups that lag far behind need not be of that
-/// kind. Takes time for groups as long as there are counters that one could use.
+/// Where corrupting events halve the counters, groups of one kind go first: the kind of the active
+/// groups, or of the first group that fits if none is active. Groups that lag far behind go first
+/// whatever their kind. The search ends as soon as no group could use the remaining counters.
 #[inline(never)]
 pub fn look_ahead<G: Waiting>(
     schedule: &mut CpuSchedule<G::Event>,
@@ -195,6 +196,7 @@ pub fn look_ahead<G: Waiting>(
     }
     found.reach = reach;
     drop(trial);
-    // A wish for a group that is not offered yet: it comes again when the group is.
+    // Drops the wish for a group that is not offered yet: the wish is made again when the group is
+    // offered.
     let _ = schedule.take_wish();
 }

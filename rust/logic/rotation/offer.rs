@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The decisions about a group that the perf core offers: whether it has to wait although it may
-//! fit, and whether groups behind it are [looked for](super::look_ahead()) when it is refused or
-//! placed.
+//! The decisions about a group that the perf core offers: to let it wait although it may fit, and
+//! to [search](super::look_ahead()) for groups behind it when it is refused or placed.
 //!
-//! None is taken for a pinned group, which does not rotate.
+//! They do not concern pinned groups, which do not rotate.
 
 use super::{
     queue::lags_far_behind,
@@ -38,17 +37,18 @@ impl Offered {
     /// CPU that have `taken` these counters.
     pub fn may_wait(&self, taken: CounterMask) -> bool {
         // A group that lags would wait too often, behind groups that contend for a counter that it
-        // does not need. Fixed counters are nothing that the groups contend for.
+        // does not need. The two kinds contend for general-purpose counters only, not for fixed
+        // ones.
         !self.is_found && !lags_far_behind(self.lag) && !self.demand.needs_no_gp(taken)
     }
 
     /// Returns whether the group has to wait, to count together with others of its kind
-    /// ([`Wants::waits_for_its_kind`]), on a thread with `counters` that has a sibling, where these
-    /// `limits` hold. `wants` is the demand of all groups of the context, if known, `taken` are the
-    /// counters of the events on the CPU, and those of these events that rotate with the group are
-    /// `beside` it.
+    /// ([`Wants::waits_for_its_kind`]). The thread has `counters` and a sibling, and these
+    /// `limits`. `wants` is the demand of all groups of the context, if known. `taken` are the
+    /// counters of the events on the CPU, and `beside` counts the events among them that rotate
+    /// with the group.
     ///
-    /// It has not if neither it nor the events on the CPU are corrupting.
+    /// Never so if neither the group nor the events on the CPU are corrupting.
     pub fn waits_for_its_kind(
         &self,
         wants: Option<&Wants>,
@@ -66,16 +66,16 @@ impl Offered {
         wants.waits_for_its_kind(self.demand.is_corrupting(), beside, gp, limits)
     }
 
-    /// Returns whether groups are looked for that fit beside this one, which was placed at the end
-    /// of an interval as the first of its context: if exclusive groups wait, by the demand `wants`
-    /// of all groups. The perf core refuses these, and then all groups behind them, without a call
-    /// of the driver.
+    /// Returns whether to search for groups that fit beside this one, which was placed at the end
+    /// of an interval as the first of its context. A search is needed if, by the demand `wants` of
+    /// all groups, exclusive groups wait: the perf core refuses these, and then all groups behind
+    /// them, without calling the driver.
     pub fn lets_others_join(&self, wants: &Wants) -> bool {
         wants.any_alone() && !self.is_exclusive && !self.is_found
     }
 }
 
-/// The counters that the events on a CPU leave to groups behind a refused one.
+/// The counters that remain for groups behind a refused one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vacancy {
     /// As [`CpuSchedule::reach`] returns them.
@@ -84,9 +84,9 @@ pub struct Vacancy {
 }
 
 impl Vacancy {
-    /// Returns what the events of `schedule` leave on a thread with `counters`, of which some are
-    /// `closed` to all events. Cancels a txn of the refused group, whose events must not be in the
-    /// way.
+    /// Returns the counters that the events of `schedule` leave free, on a thread with `counters`,
+    /// some of which are `closed` to all events. Cancels a txn of the refused group, since its
+    /// events would be counted as well.
     pub fn beside<T: Copy + PartialEq>(
         schedule: &mut CpuSchedule<T>,
         counters: CounterMask,
@@ -99,16 +99,16 @@ impl Vacancy {
         Self { reach, room }
     }
 
-    /// Returns whether there are counters for groups behind the refused one, and not those alone
-    /// that it [left](super::Found::left) when it was refused before.
+    /// Returns whether counters remain for groups behind the refused one, and differ from the
+    /// counters that were [left](super::Found::left) when it was refused before.
     pub fn is_new(&self, left: CounterMask) -> bool {
         !self.reach.is_empty() && self.reach != left
     }
 
-    /// Returns whether groups are looked for that could use the counters: if, by the demand `wants`
-    /// of all groups of the context, one could that is not among the `active` ones, each of which
-    /// comes with whether it wants to be alone. Then `sum` has their demand; it is
-    /// [`Wants::NOTHING`] before.
+    /// Returns whether to search for groups that could use the counters: by the demand `wants` of
+    /// all groups of the context, a group that is not `active` could use them. The flag of each
+    /// active group is set if it wants to be alone. Adds the demand of the active groups to `sum`,
+    /// which must be [`Wants::NOTHING`], if the result is true and `wants` is known.
     pub fn is_wanted(
         &self,
         wants: Option<&Wants>,
@@ -116,7 +116,8 @@ impl Vacancy {
         sum: &mut Wants,
     ) -> bool {
         let Some(wants) = wants else {
-            // A search would cost more than it gains in the rest of the interval.
+            // For fixed counters alone, a search would cost more than it gains in the rest of the
+            // interval.
             return !self.reach.gp().is_empty();
         };
         if !wants.could_use(sum, self.reach, self.room) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The turnover of a cache: which of its entries makes room for a new one.
+//! The replacement policy of a cache: which entry makes room for a new one.
 
-/// Number of lookups in vain after which an entry that was not used meanwhile makes room.
+/// Number of failed lookups after which an entry that was not used meanwhile makes room.
 const PATIENCE: u64 = 64;
 
 /// The places of a cache with `N` entries.
 ///
-/// An entry that is used again soon keeps its place, and new ones find none. If each new one took
-/// the place of the oldest, and one more than there are places are used in turn, none would be
-/// found again.
+/// An entry that is used again soon keeps its place, even if new entries then find no place. With
+/// replacement of the oldest entry instead, `N + 1` entries that are used in turn would displace
+/// each other, and no lookup would ever succeed.
 ///
 /// # Examples
 ///
@@ -30,13 +30,13 @@ const PATIENCE: u64 = 64;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Places<const N: usize> {
-    /// Number of lookups in vain, and by place their number when the entry was used last.
+    /// Number of failed lookups, and by place their number when its entry was last used.
     vain: u64,
     used: [u64; N],
 }
 
 impl<const N: usize> Places<N> {
-    /// Without entries.
+    /// A cache without entries.
     pub const NEW: Self = Self {
         vain: PATIENCE,
         used: [0; N],
@@ -49,7 +49,8 @@ impl<const N: usize> Places<N> {
         }
     }
 
-    /// Returns the place for a new entry, which was looked up in vain; [`None`] if it gets none.
+    /// Returns the place for a new entry after a failed lookup; [`None`] if there is no place for
+    /// it.
     pub fn new_entry(&mut self) -> Option<usize> {
         self.vain = self.vain.saturating_add(1);
         let long_ago = self.vain.saturating_sub(PATIENCE);
@@ -63,7 +64,7 @@ impl<const N: usize> Places<N> {
 mod tests {
     use super::*;
 
-    /// Looks up `entries` in turn, so many times each. Returns the number that were found.
+    /// Looks up `entries` in turn, each `times` times. Returns the number of successful lookups.
     fn in_turn(entries: u64, times: u64) -> u64 {
         let (mut places, mut cache) = (Places::<8>::NEW, [None; 8]);
         let mut found = 0;
@@ -96,7 +97,7 @@ mod tests {
         let mut places = Places::<8>::NEW;
         assert!((0..8).all(|place| places.new_entry() == Some(place)));
         let places: Vec<_> = (0..1000).filter_map(|_| places.new_entry()).collect();
-        // Each of the new ones has its place for some time.
+        // Each of the new entries keeps its place for some time.
         assert!((100..130).contains(&places.len()), "{places:?}");
         assert_eq!(
             places[..16],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The order of the groups, by runtime.
+//! The order of the groups by runtime, and their charges.
 
 use super::{
     OnCounter,
@@ -13,19 +13,21 @@ use crate::logic::{
 };
 
 /// The largest distance from the last place of the order that a group keeps when it is charged. A
-/// larger one is forgotten, since the group would come first for as long.
+/// larger distance is cut to this one; otherwise the group would be first for as long.
 const MEMORY: u64 = 8 * TURN;
 
-/// Returns whether a group with this distance by runtime from the last place of the order lags far
-/// behind. It does not wait for others of its kind then. Where all contend for the same counters
-/// and count for whole intervals, the distance is no more than a turn and a charge. A group that
-/// pays for several intervals at once ([`turns`]) leaves the others far behind for some.
+/// Returns whether a group lags far behind, by its distance by runtime from the last place of the
+/// order. Such a group does not wait for others of its kind. Where all groups contend for the same
+/// counters and count for whole intervals, the distance is at most a turn and a charge. When a
+/// group pays for several intervals at once ([`turns`]), the others lag far behind for some
+/// intervals.
 pub const fn lags_far_behind(lag: u64) -> bool {
     lag >= 3 * TURN
 }
 
-/// Returns a group's new place in the order after an interval on the counters, for which it is
-/// charged `charge`. Its place by runtime was `runtime`; the last place of the order is `latest`.
+/// Returns a group's new place in the order after an interval on the counters. `charge` is the
+/// charge for the interval, `runtime` the group's old place, and `latest` the last place of the
+/// order.
 ///
 /// # Examples
 ///
@@ -42,21 +44,21 @@ pub const fn requeue(runtime: u64, latest: u64, charge: u64) -> u64 {
     runtime.saturating_add(charge)
 }
 
-/// The most turns that a group is charged for at a time. If no others contend, groups are not
-/// charged for as long as that lasts, and it is not to count against them afterwards.
+/// The most turns that a group is charged for at a time. Groups are not charged while no others
+/// contend, and the bound keeps that time from counting against them afterwards.
 const MOST_TURNS: u64 = 4;
 
-/// Part of an interval by which a turn may be shorter or longer and still is one. The timer is not
-/// exact, and groups that have counted equally often keep their order.
+/// The divisor of an interval that gives the tolerance: a time that differs from the interval by no
+/// more is charged as one turn. The timer is not exact, and groups that have counted equally often
+/// must keep their order.
 const TOLERANCE: u64 = 16;
 
-/// Returns how much to charge a group for that has counted for `ran` nanoseconds since it was
-/// charged last, where an interval lasts `interval` nanoseconds: a [`TURN`] for each interval, at
-/// least 1.
+/// Returns the charge for a group that has counted for `ran` nanoseconds since the last charge: a
+/// [`TURN`] for each `interval`, also in nanoseconds, and at least 1.
 ///
-/// A group counts for less than an interval before it is charged where its task or control group
-/// has been switched in since the last one ended, or where the threads of a core make each other
-/// schedule again; and for more if it was switched out before others ended.
+/// A group has counted for less than an interval if its task or control group was switched in
+/// within the interval, or if the threads of a core made each other schedule again. It has counted
+/// for more if it was switched out before the end of earlier intervals.
 ///
 /// # Examples
 ///
@@ -89,14 +91,16 @@ pub const fn turns(ran: u64, interval: u64) -> u64 {
 /// The most groups that are charged at the end of an interval although they wait ([`owes_turns`]).
 pub const MOST_DISPLACED: usize = 4;
 
-/// The most groups in front of the order that are looked at for such: a bound for the time.
+/// The most groups at the front of the order that are checked for such a charge; bounds the time.
 pub const MOST_LOOKED_AT: usize = 64;
 
-/// Returns whether a group that waits when an interval of `interval` nanoseconds ends is to be
-/// charged for the `ran` nanoseconds that it has counted since it was charged last.
+/// Returns whether a group that waits at the end of an interval is to be charged. `ran` is the time
+/// for which it has counted since the last charge, `interval` the length of an interval; both are
+/// in nanoseconds.
 ///
-/// Where the threads of a core contend, one can make the other schedule again within each of its
-/// intervals. Groups that count before that only would never be charged, and come first for ever.
+/// Where the threads of a core contend, one thread can make the other schedule again within each of
+/// the other's intervals. Groups that count only before that moment would never be charged, and so
+/// be first for ever.
 pub const fn owes_turns(ran: u64, interval: u64) -> bool {
     ran > interval / TOLERANCE
 }
@@ -106,23 +110,23 @@ pub const fn owes_turns(ran: u64, interval: u64) -> bool {
 pub struct Counted {
     /// Its place by runtime.
     pub runtime: u64,
-    /// Its counters; all of the thread's for a group that [waits](owes_turns), as others have taken
-    /// its own.
+    /// Its counters; all counters of the thread for a group that [waits](owes_turns), since others
+    /// have taken its own.
     pub counters: CounterMask,
     /// Set if one of its events corrupts the sibling thread's counts.
     pub corrupting: bool,
-    /// How long it has counted since it was charged last ([`turns`]); a [`TURN`] for a group whose
-    /// turns end by overflow.
+    /// Its time on counters since the last charge ([`turns`]); a [`TURN`] for a group whose turns
+    /// end by overflow.
     pub turns: u64,
 }
 
 /// Returns the new place in the order of a group that has counted in the last interval; [`None`] if
-/// no other group contends for its counters, so that it stays where it is. `latest` is the last
-/// place of the order, `wants` sums up the groups of the context, `counters` are the thread's, and
-/// `limits` hold now.
+/// no other group contends for its counters, so that it keeps its place. `latest` is the last place
+/// of the order, `wants` the demand of all groups of the context, `counters` are the thread's
+/// counters, and `limits` returns the present limits.
 ///
-/// A group that needs the counter of one of the `events` on the CPU that do not rotate makes that
-/// move to another, and so contends for both.
+/// Some of the `events` on the CPU do not rotate. A group that needs the counter of such an event
+/// makes the event move to another counter, and so contends for both counters.
 #[inline]
 pub fn place_after_interval(
     group: &Counted,
@@ -141,7 +145,7 @@ pub fn place_after_interval(
     };
     let charge = match group.turns {
         TURN => charge,
-        // A charge is less than two turns, and these are few.
+        // Does not overflow: a charge is less than two turns, and the number of turns is small.
         turns => charge.wrapping_mul(turns).max(TURN) / TURN,
     };
     Some(requeue(group.runtime, latest, charge))
@@ -161,7 +165,7 @@ mod tests {
         assert_eq!(requeue(100 * TURN, 100 * TURN, TURN), 101 * TURN);
         assert_eq!(requeue(99 * TURN, 100 * TURN, TURN), 100 * TURN);
         assert_eq!(requeue(1, 100 * TURN, TURN), 101 * TURN - MEMORY);
-        // However little is charged, the group is not the first of those that wait as long.
+        // However small the charge, the group goes behind those that have waited as long.
         assert!(requeue(1, 100 * TURN, 1) > 100 * TURN - MEMORY);
     }
 
@@ -169,7 +173,7 @@ mod tests {
     fn groups_that_wait_pay_for_what_they_have_counted() {
         let interval = 4_000_000;
         assert!(owes_turns(interval / 2, interval) && owes_turns(u64::MAX, interval));
-        // The time in which the sibling makes way is no turn.
+        // The time that the sibling needs to make way is not charged.
         assert!(!owes_turns(10_000, interval) && !owes_turns(0, 0));
     }
 
@@ -188,7 +192,7 @@ mod tests {
             corrupting: false,
             turns: TURN,
         };
-        // An event on a counter, and those that it may use.
+        // An event: its counter, the counters that it may use, and whether it rotates.
         let event = |counter, may_use, rotates| OnCounter {
             constraint: Constraint::any_of(on(may_use)),
             counter: CounterId::from_index(counter).unwrap(),
@@ -198,20 +202,22 @@ mod tests {
             let events = events.iter().copied();
             place_after_interval(&counted, 2, &wants, on(0xf), events, || Limits::NONE).is_some()
         };
-        // A group that needs its counter makes it move to that of the group that has counted.
+        // A group that needs the event's counter makes the event move to the counter of the group
+        // that has counted.
         assert!(moves(&[event(0, 0xf, false)]) && moves(&[event(1, 0x6, false)]));
-        // It has another one, or moves with the groups.
+        // The event cannot move to that counter, or rotates with the groups.
         assert!(!moves(&[event(0, 0x3, false)]) && !moves(&[event(3, 0x8, false)]));
         assert!(!moves(&[]) && !moves(&[event(0, 0xf, true)]));
-        // No group wants its counter, so it is in the way of none.
+        // No group wants the event's counter, so the event is in no group's way.
         assert!(!moves(&[event(33, 0x2_0000_000f, false)]));
-        // Unless another event that is in the way may use that.
+        // Unless another event that is in the way may use that counter.
         let chain = [
             event(33, 0x2_0000_000f, false),
             event(1, 0x2_0000_0003, false),
         ];
         assert!(moves(&chain));
-        // Or unless it is corrupting, which leaves the groups fewer general-purpose counters.
+        // Or unless the event is corrupting, which leaves the groups fewer general-purpose
+        // counters.
         let mut elsewhere = event(4, 0x10, false);
         assert!(!moves(&[elsewhere]));
         elsewhere.constraint.corrupting = true;
@@ -241,9 +247,9 @@ mod tests {
         };
         assert_eq!(place(TURN), Some(101 * TURN));
         assert_eq!(place(TURN / 2), Some(100 * TURN + TURN / 2));
-        // A group that has hardly counted stays in front of those that have.
+        // A group that has hardly counted stays in front of groups that have.
         assert_eq!(place(turns(0, 4_000_000)), Some(100 * TURN + 1));
-        // One that was switched out before the end of intervals pays for these later.
+        // A group that was switched out before the end of intervals pays for these later.
         assert_eq!(place(turns(12_000_000, 4_000_000)), Some(103 * TURN));
         for (ran, interval, charge) in [
             (u64::MAX - 1, u64::MAX, TURN),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The demand of groups for counters: of one group, and of all groups of a context.
+//! The demand for counters: of one group, and of all groups of a context.
 
 #[cfg(test)]
 mod tests;
@@ -14,8 +14,8 @@ use crate::logic::{
     sched::limits::Limits, //
 };
 
-/// The charge for an interval on the counters. More than the distance of new groups in the perf
-/// core's order.
+/// The charge for an interval on the counters. Larger than the distance between new groups in the
+/// perf core's order.
 pub const TURN: u64 = 1 << 16;
 
 /// The demand of one group.
@@ -23,10 +23,10 @@ pub const TURN: u64 = 1 << 16;
 pub struct GroupWants {
     /// The counters that its events may use.
     all: CounterMask,
-    /// The counters of one of its events: of one that may use general-purpose counters alone, if
-    /// there is one.
+    /// The counters that one of its events may use. This is an event that may use general-purpose
+    /// counters only, if the group has one.
     hard: CounterMask,
-    /// Number of events, and of events that may use general-purpose counters alone.
+    /// Number of events, and of events that may use general-purpose counters only.
     events: u32,
     pub(super) gp_only: u32,
     pub(super) corrupting: bool,
@@ -55,15 +55,15 @@ impl GroupWants {
         self.corrupting
     }
 
-    /// Returns whether there is a counter for each event that is not a general-purpose one, nor one
-    /// of those that are `taken`.
+    /// Returns whether the group fits on counters that are neither general-purpose ones nor
+    /// `taken`.
     pub fn needs_no_gp(&self, taken: CounterMask) -> bool {
         let free = self.all.beyond_gp().without(taken);
         self.gp_only == 0 && self.events <= free.weight()
     }
 }
 
-/// Number of classes of groups, by how many general-purpose counters they need.
+/// Number of classes of groups, by the number of general-purpose counters that they need.
 const NEEDS: usize = 9;
 
 /// The demand of all groups of a context. Removed groups may still be included.
@@ -72,14 +72,14 @@ pub struct Wants {
     /// The counters that at least one group may use, and those that at least two may use.
     once: CounterMask,
     twice: CounterMask,
-    /// By number of general-purpose counters that a group needs, the last class being for all
-    /// larger numbers: the counters of which each group needs one, and the number of groups.
+    /// By the number of general-purpose counters that a group needs (the last class is for all
+    /// larger numbers): the counters of which each group needs one, and the number of groups.
     by_need: [(CounterMask, u32); NEEDS],
-    /// Number of groups with corrupting events, and of those without that need a general-purpose
+    /// Number of groups with corrupting events, and of other groups that need a general-purpose
     /// counter.
     corrupting: u32,
     others: u32,
-    /// The counters that the events of the latter may use.
+    /// The general-purpose counters that the events of these other groups may use.
     for_others: CounterMask,
     /// Set if a group wants to be alone (`attr.exclusive`).
     alone: bool,
@@ -92,7 +92,7 @@ pub struct OnCounter {
     pub constraint: Constraint,
     /// The planned counter.
     pub counter: CounterId,
-    /// Set if it rotates with the groups that it is looked at for.
+    /// Set if it rotates with the groups of the context in question.
     pub rotates: bool,
 }
 
@@ -106,11 +106,11 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Counts those of the `events` on a CPU that rotate with a group. [`None`] if corrupting ones
-    /// do not rotate with it: these limit the counters in any case.
+    /// Counts the `events` on a CPU that rotate with a group. [`None`] if a corrupting event does
+    /// not rotate: it limits the counters in any case.
     pub fn of(events: impl Iterator<Item = OnCounter>) -> Option<Self> {
         let mut beside = Self::default();
-        // Fixed counters are nothing that a corrupting event could contend for.
+        // Corrupting events do not contend for fixed counters.
         for event in events.filter(|event| event.counter.is_gp()) {
             let count = match (event.constraint.corrupting, event.rotates) {
                 (true, false) => return None,
@@ -123,7 +123,7 @@ impl Beside {
         Some(beside)
     }
 
-    /// Returns whether the active groups are corrupting ones; [`None`] if there are no active ones.
+    /// Returns whether the active groups are corrupting; [`None`] if no group is active.
     pub(super) const fn kind(self) -> Option<bool> {
         match self {
             Self {
@@ -147,7 +147,7 @@ impl Wants {
         alone: false,
     };
 
-    /// Adds a group, which may want to be alone.
+    /// Adds a group. `alone` is set if it wants to be alone.
     pub fn add(&mut self, group: &GroupWants, alone: bool) {
         self.twice = self.twice | (self.once & group.all);
         self.once = self.once | group.all;
@@ -172,15 +172,15 @@ impl Wants {
         self.alone
     }
 
-    /// Returns whether a group has corrupting events: then it matters which groups can be on the
-    /// CPU at a time.
+    /// Returns whether a group has corrupting events. If so, it matters which groups can be on the
+    /// CPU at the same time.
     pub const fn any_corrupting(&self) -> bool {
         self.corrupting != 0
     }
 
     /// Returns whether a group that is not among the `active` ones could use the remaining
-    /// counters: it may use one of the counters `reach`, and `room` general-purpose counters are
-    /// enough for it ([`CpuSchedule::reach`]).
+    /// counters: it may use one of the counters `reach`, and needs no more than `room`
+    /// general-purpose counters ([`CpuSchedule::reach`]).
     pub fn could_use(&self, active: &Self, reach: CounterMask, room: u32) -> bool {
         // CAST: at most the number of counters.
         let mut needs = self
@@ -199,10 +199,10 @@ impl Wants {
         self.alone || self.twice.intersects(counters) || (limits && !counters.gp().is_empty())
     }
 
-    /// Returns whether another group contends for one of `counters` by way of those of the `events`
-    /// on the CPU that do not rotate: a group may use the counter of such an event, which could
-    /// move to one of `counters`. A corrupting one limits the general-purpose counters, wherever it
-    /// is.
+    /// Returns whether another group contends for one of `counters` indirectly, through `events` on
+    /// the CPU that do not rotate: the group may use the counter of such an event, and the event
+    /// could move to one of `counters`. A corrupting event limits the general-purpose counters,
+    /// whichever of them it is on.
     #[cold]
     #[inline(never)]
     pub(super) fn contend_by_way_of(
@@ -234,8 +234,8 @@ impl Wants {
         lasting.map(counters_of).any(|it| it.intersects(counters))
     }
 
-    /// Returns how many of `gp` general-purpose counters stay unused while corrupting events count,
-    /// although other groups could use them.
+    /// Returns the number of general-purpose counters, out of `gp`, that stay unused while
+    /// corrupting events count, although other groups could use them.
     pub(super) fn unused_beside_corrupting(&self, gp: u32, limits: &Limits) -> u32 {
         let most = limits.gp(false).min(gp).min(self.others);
         let most = most.min(self.for_others.weight());
@@ -247,8 +247,8 @@ impl Wants {
 
     /// Returns the charge for an interval, on a thread with `gp` general-purpose counters. Groups
     /// with `corrupting` events pay more, by two thirds of the fraction of counters that stay
-    /// unused because of them, unless all other groups fit together: then none would get more if
-    /// these got less.
+    /// unused because of them. They pay no more if all other groups fit at the same time, since
+    /// these would not gain anything.
     pub fn charge(&self, corrupting: bool, gp: u32, limits: &Limits) -> u64 {
         if !corrupting {
             return TURN;
@@ -261,7 +261,8 @@ impl Wants {
     }
 
     /// Returns whether a group, `corrupting` or not, has to wait although it may fit `beside` the
-    /// active events: these are of the other kind, and more groups of that kind wait.
+    /// active events, because these are of the other kind. A group that is not corrupting waits
+    /// only as long as more corrupting groups could join.
     pub fn waits_for_its_kind(
         &self,
         corrupting: bool,

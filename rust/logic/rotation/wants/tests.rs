@@ -26,12 +26,12 @@ fn groups_that_could_use_the_remaining_counters() {
     let pairs = wants(&[&[any, any], &[any, any, fixed]]);
     let could_use = |wants: &Wants, reach, room| wants.could_use(&Wants::NOTHING, reach, room);
     assert!(!could_use(&pairs, gp, 1) && could_use(&pairs, gp, 2));
-    // A fixed counter is of no use to a group that needs another as well.
+    // A fixed counter is of no use to a group that needs another counter as well.
     assert!(!could_use(&pairs, all.fixed(), 0));
     assert!(could_use(&wants(&[&[any, any], &[fixed]]), all.fixed(), 0));
     assert!(could_use(&wants(&[&[both]]), all.fixed(), 0));
     assert!(!could_use(&Wants::NOTHING, CounterMask::ALL, 8));
-    // One that is on the CPU does not wait.
+    // A group that is on the CPU does not wait.
     let mixed = wants(&[&[any], &[any, any], &[any, any]]);
     assert!(could_use(&mixed, gp, 1) && !mixed.could_use(&wants(&[&[any]]), gp, 1));
     assert!(mixed.could_use(&wants(&[&[any], &[any, any]]), gp, 2));
@@ -87,7 +87,7 @@ fn corrupting_events_wait_for_one_another() {
     ] {
         let it = wants.waits_for_its_kind(is_corrupting, beside, 4, &limits);
         assert_eq!(it, waits, "{is_corrupting} {beside:?}");
-        // Alone in a core they leave nothing unused.
+        // Alone in a core, they leave no counter unused.
         assert!(!wants.waits_for_its_kind(is_corrupting, beside, 4, &Limits::NONE));
     }
     assert_eq!(wants.charge(false, 4, &limits), TURN);
