@@ -46,12 +46,11 @@ use crate::{
 };
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Passes over the overflows in one NMI. Counters do not count meanwhile, so overflows that are
-/// still there after so many passes cannot be acknowledged.
+/// The most passes over the overflows in one NMI. Counters do not count meanwhile, so overflows
+/// that are still set after the last pass cannot be acknowledged.
 const PASSES: u32 = 100;
 
-/// Handles an NMI of this CPU, whatever raised it. Returns the number of overflows that it has
-/// handled.
+/// Handles an NMI of this CPU, whatever its source. Returns the number of handled overflows.
 #[inline]
 pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let irqs = nmi.irqs();
@@ -70,23 +69,24 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
 
     let watch = (!nmi.is_timed()).then(Stopwatch::start);
     let bts = tracing.pause_bts(nmi);
-    // The interrupted code may be about to disable the PMU, and not have done so yet.
+    // The interrupted code may be in the middle of disabling the PMU, with counters still running.
     let enabled = shared.take_enabled();
     hardware.stop(irqs);
     let traced = bts.as_ref().map_or(0, PausedBts::interrupt);
     let status = hardware.status(irqs);
-    // Not those whose overflows the processor records; only callbacks change which ones these are.
+    // Excludes the counters whose overflows the processor records. Only callbacks change that set.
     let capabilities = &hardware.pmu.capabilities;
     let counters = capabilities
         .reporting()
         .without(driver.units.silent(&cpu.units));
     let handled = if !is_due(status, counters, driver) {
-        // An NMI before has handled the overflow, and this one has stopped the recording once more.
+        // An earlier NMI has handled the overflow, and this one has stopped the recording of
+        // branches again.
         if status.has_frozen_branches() {
             hardware.acknowledge(status, irqs);
         }
         // LVTPC masks itself when it raises an NMI. So a masked LVTPC means that a counter or a
-        // tracer has raised this one, and that an NMI before has handled the overflow.
+        // tracer has raised this NMI, and that an earlier NMI has handled the overflow.
         let ours = traced != 0 || apic::lvtpc(irqs).masked();
         if ours {
             apic::lvtpc_arm(irqs);
@@ -117,7 +117,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     handled
 }
 
-/// Returns whether one of `counters`, records or Intel PT have raised a PMI.
+/// Returns whether one of `counters`, PEBS records or Intel PT have raised a PMI.
 #[inline]
 fn is_due(status: Status, counters: CounterMask, driver: &super::Driver) -> bool {
     !status.overflowed(counters).is_empty()
@@ -125,12 +125,12 @@ fn is_due(status: Status, counters: CounterMask, driver: &super::Driver) -> bool
         || driver.common.tracing.is_due(status)
 }
 
-/// Handles overflows of `counters` and records until there are no more, and returns how many there
-/// were.
+/// Handles overflows of `counters` and PEBS records until none are left. Returns the number of
+/// overflows.
 ///
-/// Further ones may come while the first are being handled: late ones, and those by writes to the
-/// counters. They raise no NMI if LVTPC is masked. If it is armed, the kernel expects one more NMI,
-/// as more than one overflow is reported.
+/// Further overflows may occur while the first are being handled: late ones, and ones that writes
+/// to the counters cause. They raise no NMI while LVTPC is masked. If it is armed, the kernel
+/// expects one more NMI, since the handler reports more than one overflow.
 ///
 /// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c`.
 fn drain(
@@ -144,7 +144,8 @@ fn drain(
     let hardware = &driver.hardware;
     let shared = &cpu.shared;
     let site = driver.site(cpu, nmi.irqs());
-    // Further passes use the same branches: what is recorded after the first is this handler's.
+    // Further passes use the same branches: those recorded after the first pass are this handler's
+    // own.
     let checkpointed = hardware.pmu.model.checkpointed & counters & shared.handled();
     let mut wants_branches = status.overflowed(counters) | checkpointed;
     let mut pmi = Pmi { nmi, status };
@@ -153,7 +154,8 @@ fn drain(
     units.pmi_early(&cpu.units, cx, site, &mut pmi, &mut wants_branches);
     let mut branches = driver.read_branches(cx, cpu, wants_branches);
     for _ in 0..PASSES {
-        // All of it, as the built-in driver does: from version 4 on, some bits freeze other units.
+        // Acknowledges all bits, as the built-in driver does: from version 4 on, some bits freeze
+        // other units.
         hardware.acknowledge(status, nmi.irqs());
         handled = handled.wrapping_add(driver.common.tracing.pt_interrupt(status, nmi));
         units.pmi(&cpu.units, cx, site, pmi, branches.as_mut());
@@ -164,13 +166,14 @@ fn drain(
             let due = overflowed.contains(counter);
             handled = handled.wrapping_add(due.into());
             match event {
-                // The interrupt has aborted the TSX transaction, and its overflow is gone with it.
+                // Also without an overflow: the interrupt has aborted the TSX transaction, which
+                // took the overflow back.
                 Some(event) if due || event.data().is_checkpointed() => {
                     serve((counter, event), driver, shared, branches.as_mut(), cx, nmi);
                 }
-                // PERF_METRICS as a whole, without an event for the first metric.
+                // An overflow of PERF_METRICS as a whole, without an event for the first metric.
                 None if counter == CounterId::FIRST_METRIC => driver.topdown(cx).overflowed(false),
-                // A late overflow, of an event that has left: acknowledging it is enough.
+                // A late overflow of an event that has left: acknowledging it is enough.
                 _ => {}
             }
         }
@@ -184,8 +187,8 @@ fn drain(
     handled
 }
 
-/// Brings the count of `event` up to date, lets it count on, and hands a sample to the perf core if
-/// one is due. `branches` are those that the PMI has found.
+/// Brings the count of `event` up to date, restarts it, and hands a sample to the perf core if one
+/// is due. `branches` are the branches that the PMI has read.
 fn serve(
     (counter, event): (CounterId, &Event<super::Driver>),
     driver: &super::Driver,

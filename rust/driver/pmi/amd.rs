@@ -2,8 +2,8 @@
 
 //! The PMI of AMD's PMUs.
 //!
-//! LVTPC does not mask itself, so that each overflow raises an NMI. One that comes while another is
-//! handled is pending until then, and may find nothing left to do.
+//! LVTPC does not mask itself, so each overflow raises an NMI. An NMI that is raised while another
+//! one is handled stays pending until the end of that, and may find nothing left to do.
 //!
 //! Mainline: `amd_pmu_handle_irq()` and `amd_pmu_v2_handle_irq()`, `arch/x86/events/amd/core.c`.
 
@@ -23,8 +23,8 @@ use crate::{
     },
 };
 
-/// Handles an NMI of this CPU, whatever raised it. Returns the number of overflows that it has
-/// handled, or 1 for an NMI that has come late.
+/// Handles an NMI of this CPU, whatever its source. Returns the number of handled overflows, or 1
+/// for a late NMI.
 #[inline]
 pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u32 {
     let irqs = nmi.irqs();
@@ -36,7 +36,7 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
     let cx = pmu.on_cpu(irqs);
 
     let watch = (!nmi.is_timed()).then(Stopwatch::start);
-    // The interrupted code may be about to disable the PMU, and not have done so yet.
+    // The interrupted code may be in the middle of disabling the PMU, with counters still running.
     let enabled = amd.stops_in_pmi().then(|| {
         let enabled = shared.take_enabled();
         hardware.stop(irqs);
@@ -55,7 +55,7 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
         .units
         .pmi(&cpu.units, &cx, site, pmi, branches.as_mut());
     for counter in overflows.counters() {
-        // An event before may have stopped this one, which is in its group.
+        // An event that was handled before may have stopped this one, which is in its group.
         let event = shared.active_event(counter).and_then(|id| cx.event(id));
         handled = handled.wrapping_add(1);
         if let Some(event) = event {
@@ -71,14 +71,14 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
     }
     if handled != 0 {
         nmi.count_pmi();
-        // Hardware leaves it armed; some hypervisors mask it as on Intel's processors.
+        // Hardware leaves LVTPC armed; some hypervisors mask it as on Intel's processors.
         apic::lvtpc_arm(irqs);
     }
     if let Some(enabled) = enabled {
         shared.set_enabled(enabled);
         shared.run(hardware, irqs);
-        // A BPF program of an event may have taken a snapshot of the branches, which lets all
-        // counters run.
+        // A BPF program of an event may have taken a snapshot of the branches, which starts all
+        // counters.
         if enabled.is_empty() && handled != 0 {
             hardware.stop(irqs);
         }

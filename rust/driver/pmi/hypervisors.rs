@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What hypervisors on a CPU, and others that ask the built-in driver, are told of its registers.
+//! Register values that are published for hypervisors on a CPU, and for other users of the built-in
+//! driver's data.
 //!
-//! They switch GLOBAL_CTRL and the registers of PEBS as they enter a virtual machine. Told before
-//! the registers are written, and in NMIs too.
+//! Hypervisors switch GLOBAL_CTRL and the registers of PEBS as they enter a virtual machine. The
+//! values are published before the registers are written, also in NMIs.
 
 use crate::{
     logic::{
@@ -17,16 +18,16 @@ use core::sync::atomic::{
     Ordering::Relaxed, //
 };
 
-/// No value of GLOBAL_CTRL, which has reserved bits.
+/// The code for no published value. GLOBAL_CTRL, which has reserved bits, cannot have this value.
 const UNTOLD: u64 = u64::MAX;
 
-/// What hypervisors on a CPU are told.
+/// The register values that are published for hypervisors on a CPU.
 pub(in crate::driver) struct Hypervisors {
-    /// Where they read it. [`None`] if the built-in driver, which they ask, has not initialised or
-    /// is AMD's.
+    /// The place from which they are read. [`None`] if the built-in driver, which owns it, has not
+    /// initialised or is AMD's.
     mirror: Option<Mirror>,
-    /// The value of GLOBAL_CTRL in virtual machines, but for halted counters, once the PMU is
-    /// enabled; [`UNTOLD`] if hypervisors have been told none.
+    /// The value of GLOBAL_CTRL in virtual machines once the PMU is enabled, with halted counters
+    /// included; [`UNTOLD`] if none is published.
     in_guest: AtomicU64,
 }
 
@@ -38,13 +39,13 @@ impl Hypervisors {
         }
     }
 
-    /// Tells others that the counters are about to be stopped.
+    /// Announces that the counters are about to be stopped.
     #[inline]
     pub(in crate::driver) fn announce_stop(&self) {
         self.announce_run(CounterMask::EMPTY);
     }
 
-    /// Tells others that these counters are about to run, and no others.
+    /// Announces that these `counters`, and no others, are about to run.
     #[inline]
     pub(super) fn announce_run(&self, counters: CounterMask) {
         if let Some(mirror) = &self.mirror {
@@ -52,11 +53,11 @@ impl Hypervisors {
         }
     }
 
-    /// Sets the value of GLOBAL_CTRL in virtual machines. Returns whether that changes, and is to
-    /// be [announced](Self::announce_in_guest).
+    /// Sets the value of GLOBAL_CTRL in virtual machines. Returns whether the value has changed,
+    /// and so must be [announced](Self::announce_in_guest).
     #[inline]
     pub(super) fn set_in_guest(&self, counters: CounterMask) -> bool {
-        // Most often nothing has changed.
+        // The common case: nothing has changed.
         if self.in_guest.load(Relaxed) == counters.bits() {
             return false;
         }
@@ -64,7 +65,7 @@ impl Hypervisors {
         true
     }
 
-    /// Tells hypervisors the value of GLOBAL_CTRL in virtual machines, without halted counters.
+    /// Publishes the value of GLOBAL_CTRL in virtual machines, without halted counters.
     #[inline]
     pub(super) fn announce_in_guest(&self, running: &Running) {
         let in_guest = self.in_guest.load(Relaxed);
@@ -75,19 +76,20 @@ impl Hypervisors {
         }
     }
 
-    /// Tells others what PEBS_ENABLE and PEBS_DATA_CFG have. To be called before they are written.
+    /// Publishes the values of PEBS_ENABLE and PEBS_DATA_CFG. The caller writes the registers
+    /// afterwards.
     pub(in crate::driver) fn tell_pebs(&self, enable: u64, data_cfg: u64) {
         if let Some(mirror) = &self.mirror {
             mirror.set_pebs(enable, data_cfg);
         }
     }
 
-    /// Returns the value of PEBS_DATA_CFG that others were told.
+    /// Returns the published value of PEBS_DATA_CFG.
     pub(in crate::driver) fn told_data_config(&self) -> u64 {
         self.mirror.as_ref().map_or(0, Mirror::pebs_data_cfg)
     }
 
-    /// Tells others nothing, as the built-in driver without an event.
+    /// Withdraws all published values, as the built-in driver does without an event.
     pub(super) fn withdraw(&self) {
         self.in_guest.store(UNTOLD, Relaxed);
         if let Some(mirror) = &self.mirror {

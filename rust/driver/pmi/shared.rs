@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of a CPU that callbacks share with the PMI.
+//! The part of a CPU's state that callbacks share with the PMI.
 
 use super::hypervisors::Hypervisors;
 use crate::{
@@ -34,13 +34,13 @@ use kernel::{
 ///
 /// Only the CPU itself writes it, except `unknown`.
 pub(in crate::driver) struct PmiState {
-    /// The counters that the PMI handles, and those that count after it.
+    /// The counters that the PMI handles, and the counters that it lets run at its end.
     running: Running,
-    /// What hypervisors are told.
+    /// The register values that are published for hypervisors.
     pub(in crate::driver) hypervisors: Hypervisors,
-    /// What each counter does.
+    /// The use of each counter.
     pub(in crate::driver) uses: Uses,
-    /// Set if the registers may hold anything. They must not be used then.
+    /// Set if the registers may hold anything. Counters must not be used then.
     unknown: AtomicBool,
     /// Set if there were overflows that could not be acknowledged.
     stuck: AtomicBool,
@@ -65,7 +65,7 @@ impl PmiState {
         }
     }
 
-    /// Keeps the PMI from `counter`.
+    /// Keeps the PMI from handling `counter`.
     pub(in crate::driver) fn deactivate(&self, counter: CounterId) {
         self.running.deactivate(counter);
     }
@@ -110,12 +110,12 @@ impl PmiState {
         self.running.is_halted(counter)
     }
 
-    /// Returns the counters that are halted and that the shadow takes for running.
+    /// Returns the halted counters, which the shadow still has running.
     pub(in crate::driver) fn halted(&self) -> CounterMask {
         self.running.halted()
     }
 
-    /// Returns whether there are any [halted](Self::halted) ones.
+    /// Returns whether any counter is [halted](Self::halted).
     #[inline]
     pub(in crate::driver) fn has_halted(&self) -> bool {
         self.running.has_halted()
@@ -141,8 +141,8 @@ impl PmiState {
         enabled
     }
 
-    /// Sets the value of GLOBAL_CTRL in virtual machines, and tells hypervisors. To be called
-    /// before counters [run](Self::run).
+    /// Sets and publishes the value of GLOBAL_CTRL in virtual machines. The caller lets counters
+    /// [run](Self::run) afterwards.
     #[inline]
     pub(in crate::driver) fn set_in_guest(&self, counters: CounterMask) {
         if self.hypervisors.set_in_guest(counters) {
@@ -163,14 +163,15 @@ impl PmiState {
         });
     }
 
-    /// Tells others that no counter runs, as the built-in driver does without an event. No event is
-    /// on the CPU any more.
+    /// Withdraws the published register values, as the built-in driver does without an event. No
+    /// event is on the CPU any more.
     pub(in crate::driver) fn withdraw(&self) {
         self.set_enabled(CounterMask::EMPTY);
         self.hypervisors.withdraw();
     }
 
-    /// Records that the registers may hold anything. No event may be on the CPU. Any CPU.
+    /// Records that the registers may hold anything. No event may be on the CPU. Callable on any
+    /// CPU.
     pub(in crate::driver) fn forget(&self) {
         self.unknown.store(true, Relaxed);
     }
@@ -180,8 +181,7 @@ impl PmiState {
         self.unknown.load(Relaxed)
     }
 
-    /// Returns whether the registers may hold anything, and records that they are known from now
-    /// on.
+    /// Returns whether the registers may hold anything, and marks them as known.
     pub(in crate::driver) fn was_unknown(&self) -> bool {
         Self::take(&self.unknown)
     }
@@ -192,7 +192,7 @@ impl PmiState {
         self.set_halted(counters, true);
     }
 
-    /// Returns whether there were overflows that could not be acknowledged, once each time.
+    /// Returns whether there were overflows that could not be acknowledged, and clears the record.
     pub(in crate::driver) fn was_stuck(&self) -> bool {
         Self::take(&self.stuck)
     }
