@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rotation: which groups of a context go first when they do not all fit.
+//! Rotation: the order in which the groups of a context get counters when not all fit.
 //!
-//! [`logic::rotation`](crate::logic::rotation) decides; this file shows it the perf core's groups
-//! and applies its decisions: it moves groups behind others at the end of an interval
-//! ([`Driver::line_up`]), and has groups offered although one before them is refused, or moves them
-//! in front of it ([`Driver::let_others_pass`]). The rest is up to the perf core's order.
+//! [`logic::rotation`](crate::logic::rotation) decides; this file presents the perf core's groups
+//! to it and applies its decisions. At the end of an interval, it moves groups that have counted
+//! behind others ([`Driver::line_up`]). When a group is refused, it makes the perf core offer
+//! groups behind that one, or moves them in front of it ([`Driver::let_others_pass`]). In all else,
+//! the perf core's order holds.
 //!
-//! With `policy=mainline`, and on kernel versions that this was not tried on, it does nothing.
+//! With `policy=mainline`, and on kernel versions on which rotation was not tried, this file does
+//! nothing.
 
 pub(super) mod known;
 pub(super) mod turn;
@@ -76,8 +78,9 @@ use known::{
 
 impl Demands {
     /// Returns the demand of the groups of `context` that contend with one another now, if cached:
-    /// of all groups, or where corrupting events are among them, of those that can be on the CPU
-    /// with the task that is there. Where the latter is not cached, that of all stands in for it.
+    /// the demand of all groups. If one of these is corrupting, returns the demand of the groups
+    /// that can be on the CPU with its present task, or that of all groups if the former is not
+    /// cached.
     fn now(&mut self, context: &Context<'_, Driver>) -> Option<&Wants> {
         let all = follow(&mut *self.contexts, context, None)?;
         let all = all.1.groups.wants();
@@ -88,7 +91,7 @@ impl Demands {
         Some(known.map_or(all, |(_, known)| known.groups.wants()))
     }
 
-    /// Returns this demand at the end of an interval, and caches it.
+    /// Returns the same demand as [`now`](Self::now), at the end of an interval, and caches it.
     fn at_end(&mut self, context: &Context<'_, Driver>) -> &Wants {
         let Self {
             contexts,
@@ -116,8 +119,8 @@ impl Demands {
     }
 }
 
-/// Returns the demand of the groups of `context`, or of those for `cgroups`, if among `known`, with
-/// its place there, brought up to date.
+/// Finds the demand of the groups of `context`, or of its groups for `cgroups`, in the cache
+/// `known`, and brings it up to date. Returns it with its place there.
 fn follow<'a>(
     known: &'a mut [Option<Known>],
     context: &Context<'_, Driver>,
@@ -152,9 +155,9 @@ fn follow<'a>(
     Some((place, known))
 }
 
-/// Returns the demand of the groups of `context`, or of those for `cgroups`, at the end of an
-/// interval, with its place among `known`. If it is not there, or not good any more, the groups are
-/// walked; unless it is not there, and `new_place` has no place for it: [`None`] then.
+/// Returns the demand of the groups of `context`, or of its groups for `cgroups`, at the end of an
+/// interval, with its place in the cache `known`. Walks the groups if the demand is not cached or
+/// is stale. [`None`] if it is not cached and `new_place` has no place for it.
 fn look_at<'a>(
     known: &'a mut [Option<Known>],
     context: &Context<'_, Driver>,
@@ -171,7 +174,7 @@ fn look_at<'a>(
     Some((place, known.groups.wants()))
 }
 
-/// Walks the groups of `context`, and puts their demand among `known`. Returns the place.
+/// Walks the groups of `context`, and stores their demand in the cache `known`. Returns the place.
 #[cold]
 #[inline(never)]
 fn walk(
@@ -198,9 +201,9 @@ fn walk(
     Some(place)
 }
 
-/// Returns the control groups of the task on this CPU, if groups that are for these alone can be on
-/// it now, and not all of `context`, and that matters: where corrupting events halve the counters,
-/// the kinds of the groups decide.
+/// Returns the control groups of the task on this CPU, if only part of `context` can be on the CPU
+/// with that task, and the difference matters. It matters where corrupting events halve the
+/// counters, because there the kind of each group decides.
 fn cgroups_of(context: &Context<'_, Driver>, all: &Wants) -> Option<Cgroups> {
     if !all.any_corrupting() {
         return None;
@@ -209,24 +212,26 @@ fn cgroups_of(context: &Context<'_, Driver>, all: &Wants) -> Option<Cgroups> {
     cgroups.id().map(|_| cgroups)
 }
 
-/// Returns the demand of a group, of events that are not enabled too.
+/// Returns the demand of all events of a group, including disabled ones.
 fn wants_of(group: EventGroup<'_, Driver>) -> GroupWants {
     let mut wants = GroupWants::default();
     group.for_each_event(|event, _| wants.add(event.data().demand.constraint));
     wants
 }
 
-/// Returns whether `group`, which waits, has counted for long since it was charged last.
+/// Returns whether `group`, which waits, is to be charged for the time that it has counted since
+/// the last charge.
 fn owes(group: EventGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
     let ran = group.with_first_enabled(now, |event, running| event.data().turn.uncharged(running));
     ran.is_some_and(|ran| owes_turns(ran, interval))
 }
 
-/// Charges `group`. Returns how long it has counted since it was charged last: a whole turn, if its
-/// turns end by overflow, as these have lengths of their own, unless it `waits`: then it had to
-/// leave before.
+/// Charges `group`, and returns its turns since the last charge. That is one turn for a group whose
+/// turns end by overflow, since such turns have lengths of their own. A group that `waits` had to
+/// leave before its overflow, so its time is charged.
 ///
-/// An event keeps what it was charged for, so that the time is always that of the same event.
+/// Each event keeps the time for which it was charged, so that times of different events are not
+/// compared.
 fn turns_of(group: EventGroup<'_, Driver>, waits: bool, (now, interval): (u64, u64)) -> u64 {
     let first = group.with_first_enabled(now, |event, running| {
         let data = event.data();
@@ -239,7 +244,7 @@ fn turns_of(group: EventGroup<'_, Driver>, waits: bool, (now, interval): (u64, u
 }
 
 /// The events on this CPU that have a planned counter.
-// With a name: what is made of `Iterator::filter_map()` has a long one.
+// A named type: the symbol names of `Iterator::filter_map()` would be too long.
 #[derive(Clone)]
 struct OnCounters<'a> {
     cx: &'a PmuDisabled<'a, Driver>,
@@ -280,12 +285,12 @@ fn on_counters<'a>(
 }
 
 /// A group that waits on a CPU.
-// Small, since many of them are found on the kernel's stack.
+// Small, since an array of them is on the kernel's stack.
 #[derive(Clone, Copy)]
 struct Candidate<'a>(EventGroup<'a, Driver>);
 
 /// The groups that wait behind another one.
-// With a name: what is made of `Iterator::map()` has a long one.
+// A named type: the symbol names of `Iterator::map()` would be too long.
 #[derive(Clone)]
 struct Candidates<'a>(Behind<'a, Driver>);
 
@@ -301,7 +306,7 @@ impl Waiting for Candidate<'_> {
     type Event = EventId;
 
     fn for_each_event(&self, mut f: impl FnMut(EventId, Demand, Option<CounterId>)) {
-        // The handle for events that wait, which have no id.
+        // Waiting events have no id: all get the same handle.
         let Some(id) = EventId::from_index(0) else {
             return;
         };
@@ -325,7 +330,7 @@ impl Waiting for Candidate<'_> {
     }
 }
 
-/// Returns what is known of the group of `event`, which the perf core offers.
+/// Returns the description of the group of `event`, which the perf core offers.
 fn offered(cx: &Scheduling<'_, Driver>, event: &Event<Driver>) -> Offered {
     let group = cx.group(event);
     let mut demand = GroupWants::default();
@@ -339,7 +344,7 @@ fn offered(cx: &Scheduling<'_, Driver>, event: &Event<Driver>) -> Offered {
 }
 
 impl Driver {
-    /// Moves the groups that have counted behind those with a smaller runtime.
+    /// Moves the groups that have counted behind groups with a smaller runtime.
     pub(super) fn line_up(&self, cx: &IntervalEnd<'_, Self>) {
         let cpu = self.cpus.this_cpu(cx.irqs());
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
@@ -403,15 +408,16 @@ impl Driver {
                     .take(MOST_DISPLACED)
                     .for_each(|group| charge(group, true));
             }
-            // If no group has moved, the perf core moves the first one, unless that has just come
-            // there.
+            // If no group has moved, the perf core moves the first one, as usual. Not if a group
+            // was just brought forward to that place.
             if moved || brought_forward {
                 cx.keep_order(&context);
             }
         });
     }
 
-    /// Returns whether `event`, which is being added, has to wait for others of its kind.
+    /// Returns whether `event`, which is being added, has to wait until it can count together with
+    /// others of its kind.
     pub(super) fn waits_for_its_kind(
         &self,
         cx: &Scheduling<'_, Self>,
@@ -459,8 +465,8 @@ impl Driver {
             )
     }
 
-    /// Makes the perf core offer groups that fit behind that of `event`, which is refused, or
-    /// brings them forward.
+    /// Finds groups that fit behind the group of `event`, which is refused, and makes the perf core
+    /// offer them, or brings them forward.
     #[cold]
     pub(super) fn let_others_pass(
         &self,
@@ -504,8 +510,8 @@ impl Driver {
         turn.set_left(found.left(), generation);
     }
 
-    /// Makes the perf core offer groups that fit beside that of `event`, which is placed as the
-    /// first at the end of an interval, although exclusive ones are between them.
+    /// Makes the perf core offer groups that fit beside the group of `event`, the first to be
+    /// placed at the end of an interval, although exclusive groups are between them.
     #[inline]
     pub(super) fn let_others_join(
         &self,
@@ -548,8 +554,8 @@ impl Driver {
         self.take_up(cx, cpu, own, event, &found);
     }
 
-    /// Returns the conditions of a search for groups of `context`, with the demand of all of its
-    /// groups and of the active ones.
+    /// Returns the conditions of a search for groups of `context`. `wants` is the demand of all of
+    /// its groups, and `active` that of the active ones.
     fn conditions<'a>(
         &self,
         cx: &Scheduling<'_, Self>,
@@ -570,8 +576,8 @@ impl Driver {
         }
     }
 
-    /// Makes the perf core offer the groups that were found behind that of `event`, or brings them
-    /// forward.
+    /// Makes the perf core offer the groups that were `found` behind the group of `event`, or
+    /// brings them forward.
     fn take_up<'a>(
         &self,
         cx: &Scheduling<'a, Self>,

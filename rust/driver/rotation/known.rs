@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of a CPU for the groups that rotate on it.
+//! The state of rotation on a CPU, and its cache of the demand of groups.
 
 use crate::{
     logic::rotation::{
@@ -11,20 +11,20 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Number of contexts whose demand is cached on a CPU, and of control groups.
+/// Number of contexts, and of control groups, whose demand is cached on a CPU.
 pub(super) const KNOWN: usize = 8;
 
 /// The demand of the groups of a context.
 pub(super) struct Known {
     pub(super) version: Version,
-    /// The control group of the tasks beside which it is the demand; [`None`] if it is that of all
-    /// groups.
+    /// The control group of a task, for the demand of the groups that can be on the CPU with that
+    /// task; [`None`] for the demand of all groups.
     pub(super) cgroup: Option<u64>,
     pub(super) groups: ContextWants,
 }
 
 impl Known {
-    /// Returns whether this is the demand of that context, and for tasks of that control group.
+    /// Returns whether this is the demand of the context with `version`, for tasks of `cgroup`.
     pub(super) fn is(&self, version: &Version, cgroup: Option<u64>) -> bool {
         self.version.is_of_same_context(version) && self.cgroup == cgroup
     }
@@ -36,8 +36,8 @@ pub(super) struct Demands {
     pub(super) contexts: KBox<[Option<Known>; KNOWN]>,
     /// The entry to replace next.
     pub(super) next: usize,
-    /// The demand of the groups beside tasks of one control group. Apart from the others: many
-    /// control groups leave these in place.
+    /// The demand of the groups that can be on the CPU with tasks of one control group. Cached
+    /// apart, so that many control groups do not displace the demand of whole contexts.
     pub(super) cgroups: KBox<[Option<Known>; KNOWN]>,
     pub(super) places: Places<KNOWN>,
 }
@@ -57,19 +57,19 @@ impl Demands {
 /// The state of rotation on a CPU.
 pub(in crate::driver) struct RotationState {
     pub(super) demands: Demands,
-    /// Set if a group was brought forward since an interval has ended.
+    /// Set if a group was brought forward since the last end of an interval.
     pub(super) brought_forward: bool,
     /// Set if groups were placed within this interval, while the threads of the core contended.
     pub(in crate::driver) placed_within: bool,
-    /// Set if that was put off because of the right of way.
+    /// Set if the last [`may_put_off`](Self::may_put_off) has put off groups that were brought
+    /// forward.
     put_off: bool,
-    /// Set if a group that waited at the end of the last interval, or one of its context, wants to
-    /// be alone.
+    /// Set if a context had a group that wants to be alone, at the end of the last interval.
     pub(super) any_alone: bool,
 }
 
 impl RotationState {
-    /// Creates the state, with an empty cache. `ENOMEM` without memory.
+    /// Creates the state, with an empty cache. Fails with `ENOMEM`.
     pub(in crate::driver) fn new() -> Result<Self> {
         Ok(Self {
             demands: Demands::new()?,
@@ -81,8 +81,8 @@ impl RotationState {
     }
 
     /// Returns whether groups may stay behind refused ones, for which this thread has the right of
-    /// way. Not every time, if groups were brought forward: they would wait for good if the sibling
-    /// cannot make way.
+    /// way. If groups were brought forward, they may stay only every other time: they would wait
+    /// for ever if the sibling cannot make way.
     pub(in crate::driver) fn may_put_off(&mut self) -> bool {
         self.put_off = self.brought_forward && !self.put_off;
         let may = self.put_off || !self.brought_forward;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What rotation keeps with an event: whether it waits, and how much of the time its group has had.
+//! Rotation's state of an event: whether it waits, and its group's share of the time.
 //!
-//! Callbacks on the CPU of the event's context use it, with interrupts off. It is atomic, since an
-//! event's data is shared.
+//! Callbacks on the CPU of the event's context use it, with interrupts off. Its fields are atomics,
+//! since an event's data is shared.
 
 use crate::logic::{
     regs::counter::CounterMask,
@@ -15,7 +15,7 @@ use core::sync::atomic::{
     Ordering::Relaxed, //
 };
 
-/// What rotation keeps with an event.
+/// Rotation's state of an event.
 pub(in crate::driver) struct Turn {
     /// Set if the event waits in the rotation: it has counted, or got no counter at the end of an
     /// interval.
@@ -23,11 +23,11 @@ pub(in crate::driver) struct Turn {
     /// The group's share of the time ([`Share::parts`]), if the threads of a core contend for
     /// counters. Kept with the group's first event.
     share: [AtomicU64; 3],
-    /// The nanoseconds that the group had spent on counters when rotation last charged it.
-    /// Kept as `share` is.
+    /// The nanoseconds that the group had spent on counters when rotation last charged it. Kept
+    /// with the group's first event, too.
     charged: AtomicU64,
-    /// The counters that were left when the event last failed, and the generation of its context at
-    /// that time.
+    /// The counters that no waiting group could use when the event last failed, and the generation
+    /// of its context at that time.
     left: AtomicU64,
     left_at: AtomicU64,
 }
@@ -67,7 +67,7 @@ impl Turn {
     }
 
     /// Returns the counters that [`set_left`](Self::set_left) has recorded for this `generation` of
-    /// the context; none for another.
+    /// the context; none if it has recorded another generation.
     pub(in crate::driver) fn left_at(&self, generation: u64) -> CounterMask {
         match self.left_at.load(Relaxed) == generation {
             true => CounterMask::from_bits(self.left.load(Relaxed)),
@@ -75,8 +75,8 @@ impl Turn {
         }
     }
 
-    /// Returns the share of the time of the group of which this is the first event. It has been on
-    /// counters for `running` in all; both times in nanoseconds.
+    /// Updates and returns the group's share of the time, where this is the group's first event.
+    /// `running` is the event's total time on counters; both times are in nanoseconds.
     pub(in crate::driver) fn share(&self, now: u64, running: u64) -> u64 {
         let mut share = Share::from_parts(self.share.each_ref().map(|part| part.load(Relaxed)));
         let value = share.account(now, running);
@@ -86,15 +86,15 @@ impl Turn {
         value
     }
 
-    /// Charges the group of which this is the first event, which has been on counters for `running`
-    /// in all. Returns how long since it was charged last; both times in nanoseconds.
+    /// Charges the group, where this is its first event. `running` is the event's total time on
+    /// counters. Returns the time on counters since the last charge; both are in nanoseconds.
     pub(in crate::driver) fn charge(&self, running: u64) -> u64 {
         let ran = self.uncharged(running);
         self.charged.store(running, Relaxed);
         ran
     }
 
-    /// Returns what [`charge`](Self::charge) would return.
+    /// Returns the result of [`charge`](Self::charge), without charging.
     pub(in crate::driver) fn uncharged(&self, running: u64) -> u64 {
         running.saturating_sub(self.charged.load(Relaxed))
     }
