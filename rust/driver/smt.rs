@@ -3,16 +3,17 @@
 //! Sharing of counters and extra registers with the other thread of the core.
 //!
 //! [`logic::smt`](crate::logic::smt) decides; this file takes the core's lock and applies its
-//! decisions. It is needed only where an erratum or shared registers of the PMU make it necessary.
-//! Every possible CPU has a [`Core`] of its own. A CPU that comes online joins the core of its
-//! sibling, or its own if it is alone, and leaves it when it goes offline. So it does not matter
-//! which of the two came first, nor whether a CPU was online when the module was loaded.
+//! decisions. Sharing is necessary only because of an erratum, or where threads share registers of
+//! the PMU. Every possible CPU has a [`Core`] of its own. As a CPU goes online, it joins the core
+//! of its sibling, or its own core if it is alone; as it goes offline, it leaves the core. So
+//! neither the order of the two CPUs matters, nor whether a CPU was online when the module was
+//! loaded.
 //!
 //! # Locks
 //!
-//! A core's lock is taken with interrupts off, by callbacks of the perf core, that is, within the
-//! lock of a context, and by CPUs that go on or off line. No other lock is taken within it, no two
-//! cores' locks at a time, and the PMI takes none.
+//! A core's lock is taken with interrupts off, by callbacks of the perf core (within the lock of a
+//! context), and by CPUs that go online or offline. No other lock is taken within it, no two cores'
+//! locks at a time, and the PMI takes none.
 
 pub(in crate::driver) mod seat;
 
@@ -76,8 +77,8 @@ use seat::{
 };
 
 impl Driver {
-    /// Returns whether an event on `cpu`, or on any CPU, always has a sibling thread beside it.
-    /// Looks at the CPUs that are online now.
+    /// Returns whether `cpu` has an online sibling thread; if `cpu` is [`None`], whether every
+    /// online CPU has one. False where the threads of a core need not agree.
     pub(in crate::driver) fn always_has_sibling(&self, cpu: Option<CpuId>) -> bool {
         let has_sibling = |cpu| sibling(cpu).is_some();
         self.shares_a_core
@@ -95,7 +96,7 @@ impl Driver {
         Some(self.cpus.get(seat.founder)?.sharing.core.lock(irqs))
     }
 
-    /// Makes this CPU, which comes online, a thread of its core.
+    /// Makes this CPU, which is going online, a thread of its core.
     pub(in crate::driver) fn join_core(&self, irqs: &LocalInterruptDisabled) {
         if !self.shares_a_core {
             return;
@@ -120,7 +121,7 @@ impl Driver {
         sharing.seat.store(seat.unwrap_or(NO_SEAT), Relaxed);
     }
 
-    /// Removes this CPU, which goes offline and has no events, from its core, and frees its
+    /// Removes this CPU, which is going offline and has no events, from its core, and frees its
     /// counters.
     pub(in crate::driver) fn leave_core(&self, pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
         let sharing = &self.cpus.this_cpu(irqs).sharing;
@@ -133,8 +134,8 @@ impl Driver {
         resched(pmu, woken);
     }
 
-    /// Locks the core of `cpu`, and returns it with the CPU's thread; [`None`] where the threads
-    /// have nothing to agree on.
+    /// Locks the core of `cpu`, and returns it with the CPU's thread; [`None`] if the CPU has no
+    /// seat.
     fn seated<'a>(
         &'a self,
         cx: &'a OnCpu<'_, Self>,
@@ -144,7 +145,7 @@ impl Driver {
         Some((self.core(seat, cx.irqs())?, seat.thread))
     }
 
-    /// Calls `change` to add to the plan of this CPU, within the limits that hold now
+    /// Calls `change` to add to the plan of this CPU, within the present limits
     /// ([`ThreadState::plan`]). `event` is the event to add, or the first of its group.
     ///
     /// [`ThreadState::plan`]: crate::logic::smt::protocol::ThreadState::plan
@@ -192,7 +193,7 @@ impl Driver {
         northbridge.plan(self.site(cpu, irqs), schedule, smt, change)
     }
 
-    /// Returns the limits that hold now for groups that rotate.
+    /// Returns the present limits for groups that rotate.
     #[inline(never)]
     pub(in crate::driver) fn limits_now(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> Limits {
         let seated = self.seated(cx, cpu);
@@ -200,7 +201,8 @@ impl Driver {
         limits_now(core, self.left_to_tsx())
     }
 
-    /// Records that a group of this CPU would fit if it were not for the sibling.
+    /// Records that this CPU waits for its sibling: without the sibling's limits, a group would
+    /// fit.
     #[inline(never)]
     pub(in crate::driver) fn wait_for_sibling(
         &self,
@@ -213,8 +215,8 @@ impl Driver {
         }
     }
 
-    /// Returns the verdict of `fits` on the limits that hold now for a pinned group. If it does not
-    /// fit, this CPU waits for looser limits.
+    /// Returns the verdict of `fits` on the present limits for a pinned group. If the group does
+    /// not fit, this CPU waits for looser limits.
     pub(in crate::driver) fn try_within_limits(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -250,8 +252,8 @@ impl Driver {
         own.smt.note_pinned_refused(&mut own.schedule);
     }
 
-    /// Tells the core that the plan of this CPU is programmed: the other counters are free, and the
-    /// sibling schedules again if it has waited for them, or has to make way.
+    /// Frees the core's counters that this CPU's plan, now programmed, does not use. Makes the
+    /// sibling schedule again if it has waited for them, or has to make way.
     pub(in crate::driver) fn release(
         &self,
         cx: &PmuDisabled<'_, Self>,
@@ -261,7 +263,7 @@ impl Driver {
         let Some(seat) = cpu.sharing.seat() else {
             return;
         };
-        // What happens most.
+        // The common case.
         if let Some(used) = own.smt.counters_only_use(&mut own.schedule) {
             if used == own.smt.usage().used {
                 return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The seat of a CPU: its core, and the thread of the core that it is.
+//! The seat of a CPU: its core, and its thread in that core.
 
 use crate::{
     kern::{
@@ -36,7 +36,7 @@ use kernel::{
 /// The state that a CPU shares with its sibling.
 #[pin_data]
 pub(in crate::driver) struct Sharing {
-    /// The core that this CPU founds when it comes online before its sibling; otherwise unused.
+    /// The core that this CPU founds if it goes online before its sibling; otherwise unused.
     #[pin]
     pub(super) core: RawSpinLock<Core>,
     /// The CPU's seat: [`Seat::encode`], or [`NO_SEAT`]. Only the CPU itself writes it.
@@ -46,7 +46,7 @@ pub(in crate::driver) struct Sharing {
 /// The code for a CPU without a seat.
 pub(super) const NO_SEAT: u64 = u64::MAX;
 
-/// A core, and the thread of it that a CPU is.
+/// A core, and a CPU's thread in that core.
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Seat {
     /// The CPU that has founded the core.
@@ -96,7 +96,7 @@ impl Sharing {
 
 /// Returns whether the threads of a core have to agree with one another on this machine.
 ///
-/// They need not where cores have one thread each and no CPU can come online.
+/// They need not if each core has one thread and no further CPU can go online.
 pub(in crate::driver) fn is_needed(model: &Model, ht_workaround: bool) -> bool {
     let counters = model.ht_erratum.is_some() && ht_workaround;
     let registers = model.offcore_scope == Scope::Core;
