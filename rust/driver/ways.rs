@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that need more than a counter: calls the unit that counts each [`Way`].
+//! Events that need more than a counter: the operations of each [`Way`].
 
 mod metrics;
 
@@ -47,7 +47,8 @@ impl Driver {
     }
 
     /// Programs `counter` for `event`, which counts in a [`Way`] of its own, before or instead of
-    /// the usual steps. Returns whether the usual steps are left out. The PMU is disabled.
+    /// the usual steps. Returns whether the caller must leave out the usual steps. The PMU is
+    /// disabled.
     #[cold]
     #[inline(never)]
     pub(super) fn start_special(
@@ -219,8 +220,8 @@ impl Driver {
         true
     }
 
-    /// Brings the count of `event`, which counts in a [`Way`] of its own, up to date. For a metric,
-    /// does so for its whole group. Any context.
+    /// Brings the count of `event`, which counts in a [`Way`] of its own, up to date. For slots and
+    /// metrics, does so for the whole group. Any context.
     // Takes the PMU and `irqs` instead of a context, so that `read` does not build one in memory
     // for ordinary events.
     #[cold]
@@ -269,9 +270,9 @@ impl Driver {
         self.run_again(cx, enabled);
     }
 
-    /// Stops the counters as a PMI does, which may come in between. Returns the counters to [run
-    /// again](Self::run_again); none if the PMU is disabled. Any context.
-    // Separate functions for stopping and running: their stack is free in between.
+    /// Stops the counters as a PMI does. A PMI may occur until they [run again](Self::run_again).
+    /// Returns the counters to run; none if the PMU is disabled. Any context.
+    // Stopping and running are functions of their own, so that their stack is free in between.
     #[inline(never)]
     fn stop_all(&self, cx: &OnCpu<'_, Self>) -> CounterMask {
         let enabled = self.cpus.this_cpu(cx.irqs()).shared.take_enabled();

@@ -2,23 +2,24 @@
 
 //! Events that do not count on a counter alone: topdown metrics and the slots that lead them.
 //!
-//! Fixed counter 3 and PERF_METRICS are one resource. Both start at 0 when the slots do, together,
-//! and are set to 0 again each time that an event is read, so that shares are those of a short
-//! time. A stopped event has its count; nothing is kept in the registers, which another group may
-//! use next. Metrics are not programmed: they count while the slots of their group do, so that the
-//! bit for PERF_METRICS in GLOBAL_CTRL comes and goes with these.
+//! Fixed counter 3 and PERF_METRICS are one resource. Both are set to 0 together: when the slots
+//! start, and each time that an event is read, so that the shares describe a short time. The count
+//! of a stopped event is complete; nothing is kept in the registers, which another group may use
+//! next. Metrics are not programmed: they count while the slots of their group do, so the bit for
+//! PERF_METRICS in GLOBAL_CTRL is set and cleared with that of the slots.
 //!
 //! # The PMI
 //!
-//! A PMI may interrupt all of this, and read the events of a group (`PERF_SAMPLE_READ`), or find
-//! that fixed counter 3 has overflowed.
+//! A PMI may interrupt all of these operations, and read the events of a group
+//! (`PERF_SAMPLE_READ`), or handle an overflow of fixed counter 3.
 //!
-//! - An event's value is compared and exchanged, and read anew if a PMI has changed it.
-//! - No count grows while the registers are set to 0, from the first write until the last event
-//!   knows of it: the PMU is stopped, and a value below the one that is known adds nothing.
-//! - An NMI does not set the registers to 0 when it reads, only after an overflow.
-//! - Metrics are never halted ([`PmiState::halt`]); one that an NMI has stopped is skipped as a
-//!   stopped event.
+//! - An event's value is updated by compare and exchange, and read again if a PMI has changed it.
+//! - No count grows while the registers are set to 0, from the first write until the last event's
+//!   value is updated: the PMU is stopped, and a register value below the remembered one adds
+//!   nothing.
+//! - In an NMI, reading does not set the registers to 0; only an overflow does.
+//! - Metrics are never halted ([`PmiState::halt`]); a metric that an NMI has stopped is skipped
+//!   because it is a stopped event.
 
 use crate::{
     driver::{
@@ -70,7 +71,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
         (counter, event): (CounterId, &Event<Driver>),
         shadow: &mut Shadow,
     ) {
-        // Metrics that were not stopped with their slots.
+        // Counts metrics that were not stopped with their slots.
         self.count_metrics(false);
         shadow.start(counter, 0, |write| {
             self.hardware().write(write, self.cx.irqs());
@@ -87,14 +88,14 @@ impl<'a, 'c> Topdown<'a, 'c> {
         counts.remember_written(event, value, self.hardware());
     }
 
-    /// Lets the metric `event` count from the present value of its share on.
+    /// Starts the metric `event` at the present value of its share.
     pub(in crate::driver) fn begin_share(self, counter: CounterId, event: &Event<Driver>) {
         let metrics = self.hardware().read_metrics(self.cx.irqs());
         self.remember_written(counter, event, metrics.count(counter));
     }
 
-    /// Brings the counts of all events up to date. Sets the registers to 0 if `anew`. The counters
-    /// are stopped.
+    /// Brings the counts of all slots and metrics up to date. Sets the registers to 0 if `anew`.
+    /// The counters are stopped.
     pub(in crate::driver) fn read(self, anew: bool) {
         self.count_metrics(false);
         if anew {
@@ -102,7 +103,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
         }
     }
 
-    /// Lets the slots of `event`, which an NMI has stopped, count from 0 on.
+    /// Restarts the slots of `event`, which an NMI has stopped, from 0.
     pub(in crate::driver) fn restart_slots(self, counter: CounterId, event: &Event<Driver>) {
         self.set_zero();
         self.remember_written(counter, event, 0);
@@ -132,10 +133,10 @@ impl<'a, 'c> Topdown<'a, 'c> {
         }
     }
 
-    /// Brings the counts of slots and metrics up to date. `overflowed` tells whether fixed counter
-    /// 3 has overflowed since it was 0. The PMU should be stopped.
+    /// Brings the counts of slots and metrics up to date. `overflowed` is set if fixed counter 3
+    /// has overflowed since it was 0. The PMU should be stopped.
     fn count_metrics(self, overflowed: bool) {
-        // Before the registers are read, or a change by a PMI in between would go unnoticed.
+        // Read before the registers: otherwise a change by a PMI in between would go unnoticed.
         let mut known = [0; MAX_METRICS as usize + 1];
         self.for_each_topdown(|n, _, counts| {
             if let Some(known) = known.get_mut(n) {
@@ -152,7 +153,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
         });
     }
 
-    /// Brings the count of one such event up to date.
+    /// Brings the count of one slots or metric `event` up to date.
     pub(in crate::driver) fn update_alone(self, counter: CounterId, event: &Event<Driver>) {
         if event::counter(event).is_none() {
             return;
@@ -164,7 +165,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
         counts.update_share(on, known, metrics, self.hardware(), self.cx.irqs());
     }
 
-    /// Sets both registers to 0, after the counts were brought up to date.
+    /// Sets both registers to 0. The counts must be up to date.
     fn set_zero(self) {
         let register = Register::Counter(CounterId::SLOTS);
         let write = RegisterWrite { register, value: 0 };
