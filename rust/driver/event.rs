@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The driver's data of an event: what it asks for, and what it keeps while it is on no counter.
+//! The driver's data of an event: its configuration and demand, and its state while it is on no
+//! counter.
 //!
-//! How it counts on a counter is in [`counter_use`](super::counter_use) and
-//! [`counting`](super::counting).
+//! [`counter_use`](super::counter_use) and [`counting`](super::counting) have its state on a
+//! counter.
 
 mod last_place;
 mod periods;
@@ -51,27 +52,27 @@ use periods::Periods;
 pub(crate) struct EventData {
     /// The event select, as requested.
     pub(super) select: EventSelect,
-    /// The counters and the extra register that can count it.
+    /// The counters that can count the event, and the extra register that it needs.
     pub(super) demand: Demand,
-    /// The branches that its samples have, or are found with.
+    /// The branches that its samples contain, or that are needed to find the sampled instruction.
     pub(super) branches: Option<Request>,
     /// Keeps Intel PT and BTS away from the branch records.
     _no_tracers: Option<NoTracers>,
-    /// How its samples are taken, if that is done precisely.
+    /// The precise sampling of the event; [`None`] if it is not precise.
     pub(super) precise: Option<Precise>,
-    /// Where it counts.
+    /// Host, guest or both.
     pub(super) counts_in: CountsIn,
-    /// Set if each overflow ends the turn of the groups on the CPU.
+    /// Set if each overflow of the event ends the turn of the groups on the CPU.
     pub(super) switches: bool,
     /// The readers of its mmap page.
     pub(super) page: Page,
-    /// How it is to count, a [`Way`].
+    /// The way in which the event is to count, a [`Way`].
     way: AtomicU8,
     /// Its sample periods so far.
     pub(super) periods: Periods,
-    /// Rotation's state of it.
+    /// The event's state in rotation.
     pub(super) turn: Turn,
-    /// Where it was last.
+    /// The counter and CPU that the event had last.
     pub(super) last_place: LastPlace,
     /// For [`perf_core`](crate::perf_core).
     pub(super) internals: EventState,
@@ -106,7 +107,7 @@ impl EventData {
         }
     }
 
-    /// Returns what the event was configured as, but with this `period`.
+    /// Returns the event's configuration, with this `period`.
     pub(super) fn configured(&self, period: u64) -> Configured {
         Configured {
             select: self.select,
@@ -120,8 +121,8 @@ impl EventData {
         }
     }
 
-    /// Returns how the event is to count when it next gets a counter. How it counts on that one is
-    /// in its [`CounterUse`](super::counter_use::CounterUse).
+    /// Returns the way in which the event is to count when it next gets a counter. A counter that
+    /// it already has keeps the way in its [`CounterUse`](super::counter_use::CounterUse).
     #[inline]
     pub(super) fn way(&self) -> Way {
         Way::from_number(self.way.load(Relaxed))
@@ -137,20 +138,23 @@ impl EventData {
         self.way() == Way::Metric
     }
 
-    /// Makes the event, which counts slots, count with PERF_METRICS: a metric has joined its group.
+    /// Switches the event, which counts slots, to counting with PERF_METRICS: a metric has joined
+    /// its group.
     ///
-    /// Process context. The event may be counting on another CPU. It goes on, and starts anew
-    /// before the metric counts, since the perf core then removes and adds the whole group.
+    /// Process context. The event may be counting on another CPU. There it continues as before. It
+    /// restarts before the metric counts, since the perf core removes and adds the whole group for
+    /// that.
     pub(super) fn lead_metrics(&self) {
         self.way.store(Way::Slots as u8, Relaxed);
     }
 
-    /// Returns whether the event counts a TSX transaction's occurrences only if that commits.
+    /// Returns whether the event counts the occurrences in a TSX transaction only if the
+    /// transaction commits.
     pub(super) fn is_checkpointed(&self) -> bool {
         self.select.has(EventSelect::IN_TX_CHECKPOINTED)
     }
 
-    /// Returns the limits of its start values.
+    /// Returns the limits of the event's start values.
     #[inline]
     pub(super) fn limits(&self, hardware: &Hardware) -> PeriodLimits {
         match self.precise {
@@ -164,7 +168,8 @@ impl EventData {
         self.limits(hardware).is_too_short(self.select, period)
     }
 
-    /// Returns whether a sample of each occurrence would be one of each branch, which takes BTS.
+    /// Returns whether the event counts all branches of the host: a sample of each occurrence would
+    /// be a trace of all branches, which needs BTS.
     pub(super) fn counts_branches(&self, hardware: &Hardware) -> bool {
         if hardware.amd().is_some() {
             return false;
@@ -177,23 +182,23 @@ impl EventData {
 /// Returns the counter that holds the count of `event`. [`None`] if it is on no counter, or while
 /// the counter's registers are being written.
 ///
-/// This is the only record of it, in the event itself, from which the user's page gets it as well.
-/// The schedule has the plan, which may differ until it is programmed, and a PMI finds the event of
-/// a counter in [`PmiState`](super::pmi::PmiState).
+/// The event itself holds the only record of its counter, which also goes to the mmap page. The
+/// schedule has the plan, which may differ until it is programmed; a PMI looks up the event of a
+/// counter in [`PmiState`](super::pmi::PmiState).
 #[inline]
 pub(super) fn counter(event: &perf::Event<Driver>) -> Option<CounterId> {
     CounterId::from_index(event.counter()?)
 }
 
-/// Records that `event` is on `counter`, which holds the value that was
-/// [remembered](super::counter_use::CounterUse::remember_written) last unless the event is stopped.
+/// Records that `event` is on `counter`. Unless the event is stopped, the counter holds the value
+/// that was last [remembered](super::counter_use::CounterUse::remember_written).
 #[inline]
 pub(super) fn hold(event: &perf::Event<Driver>, counter: CounterId) {
     event.set_counter(Some((counter.index(), counter.rdpmc_index())));
 }
 
-/// Records that `event` has left its counter, or that the counter is about to be written. From now
-/// on, reading the event gives its count up to now.
+/// Records that `event` has left its counter, or that the counter is about to be written. Until the
+/// event holds a counter again, reading it returns its present count.
 #[inline]
 pub(super) fn leave(event: &perf::Event<Driver>) {
     event.set_counter(None);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where an event was last.
+//! The last place of an event: the counter and the CPU.
 
 use crate::{
     kern::ticks::Ticks,
@@ -45,7 +45,7 @@ impl LastPlace {
         self.since.store(Ticks::now().number(), Relaxed);
     }
 
-    /// Returns the counter that the event had when it was on `cpu` last, if that was its last CPU.
+    /// Returns the event's last counter, if that is one of `cpu`.
     #[inline]
     pub(in crate::driver) fn counter_on(&self, cpu: CpuId) -> Option<CounterId> {
         if self.cpu.load(Relaxed) != cpu.as_u32() {

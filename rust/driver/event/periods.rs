@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The state of an event's sample periods that outlives its counter. (The perf core's part of the
-//! event has the rest of the period.)
+//! event holds the remainder of the current period.)
 //!
-//! Callbacks and the PMI on the event's CPU use it, as atomics.
+//! Callbacks and the PMI on the event's CPU use it, so its fields are atomics.
 
 use crate::{
     driver::hw::Hardware,
@@ -16,16 +16,16 @@ use core::sync::atomic::{
     Ordering::Relaxed, //
 };
 
-/// The sample periods of an event so far.
+/// The state of an event's sample periods.
 pub(in crate::driver) struct Periods {
     /// Their random part.
     pub(in crate::driver) random: RandomPeriods,
-    /// The state of its generator.
+    /// The state of the random number generator.
     state: AtomicU64,
     /// Set if the event was stopped after an overflow that the processor had not recorded yet.
     owes_record: AtomicBool,
-    /// The occurrences by which periods have been too long, since counters cannot be started with
-    /// any number.
+    /// The occurrences by which past periods were too long, because counters cannot be started with
+    /// every value.
     surplus: AtomicI64,
 }
 
@@ -39,7 +39,7 @@ impl Periods {
         }
     }
 
-    /// Returns the length of the next period, if the requested one is `period`.
+    /// Returns the length of the next period: `period` with its random part.
     pub(in crate::driver) fn next(&self, period: u64) -> u64 {
         if !self.random.vary() {
             return period;
@@ -53,13 +53,13 @@ impl Periods {
     ///
     /// The processor records an overflow with the next occurrence. If the counter is stopped before
     /// that, there is no record, and mainline begins a new period without a sample of the old one.
-    /// Here the next period is as short as can be, so that there is one.
+    /// Here the next period is as short as possible, so that the sample is taken late.
     pub(in crate::driver) fn stopped_at(&self, value: u64, hardware: &Hardware) {
         let owes = hardware.limits.width.sign_extend(value) >= 0;
         self.owes_record.store(owes, Relaxed);
     }
 
-    /// Returns whether a record is owed ([`stopped_at`](Self::stopped_at)), once each time.
+    /// Returns whether a record is owed ([`stopped_at`](Self::stopped_at)), and clears the debt.
     pub(in crate::driver) fn take_owed_record(&self) -> bool {
         let owes = self.owes_record.load(Relaxed);
         if owes {
@@ -68,9 +68,9 @@ impl Periods {
         owes
     }
 
-    /// Returns how many occurrences before the next sample there are to be, of an event with so
-    /// many `left`, if the processor starts its periods anew: they cannot make up for a surplus,
-    /// and a start can.
+    /// Returns the occurrences until the next sample: `left`, less the surplus of earlier periods
+    /// if at least `shortest` remain. For events with auto-reload: a reload cannot make up for a
+    /// surplus, a start can.
     pub(in crate::driver) fn without_surplus(&self, left: i64, shortest: i64) -> i64 {
         let surplus = self.surplus.load(Relaxed);
         let rest = left.wrapping_sub(surplus);
@@ -81,8 +81,8 @@ impl Periods {
         rest
     }
 
-    /// Adds the occurrences by which a counter that starts at `value` overflows later than after
-    /// `left`.
+    /// Adds to the surplus: a counter that starts at `value` overflows by that many occurrences
+    /// later than after `left`.
     pub(in crate::driver) fn add_surplus(&self, value: u64, left: i64, hardware: &Hardware) {
         let programmed = hardware.limits.width.sign_extend(value).wrapping_neg();
         self.surplus
