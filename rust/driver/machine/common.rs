@@ -27,7 +27,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The state that all PMUs of the machine share. Each of their [drivers](super::super::Driver)
+/// The state that all PMUs of the machine share. The [driver](super::super::Driver) of each PMU
 /// refers to it.
 pub(in crate::driver) struct Common {
     /// The CPUs, and the PMU of each.
@@ -42,7 +42,7 @@ pub(in crate::driver) struct Common {
     pub(in crate::driver) can_resched: bool,
     /// User space's access to counters by `rdpmc`, and the built-in driver.
     pub(in crate::driver) user_read: UserRead,
-    /// The setting of `freeze_on_smi`: stops counters in system management mode.
+    /// The setting `freeze_on_smi`, which stops counters in system management mode.
     pub(in crate::driver) smi: Smi,
     /// Intel PT and BTS, which share the PMI.
     pub(in crate::driver) tracing: Tracing,
@@ -51,8 +51,8 @@ pub(in crate::driver) struct Common {
 }
 
 impl Common {
-    /// Makes the state of a machine with these `cpus` and PMUs of this `hardware`. `builtin` is the
-    /// result of [`check_layouts`](super::super::check_layouts).
+    /// Creates the state of a machine with these `cpus`, and with PMUs of this `hardware`.
+    /// `builtin` is the result of [`check_layouts`](super::super::check_layouts).
     ///
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]

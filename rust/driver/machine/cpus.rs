@@ -29,9 +29,9 @@ const NONE: u8 = u8::MAX;
 
 /// The CPUs by core type. A CPU belongs to at most one PMU, the PMU for its type.
 ///
-/// In a machine whose cores are all alike, each possible CPU belongs to the only PMU. On a hybrid,
-/// the type of a CPU is not known before it has come up. Until then it has no PMU, and also later
-/// if its type is not among the [found](Self::find) ones.
+/// In a machine with one type of core, each possible CPU belongs to the only PMU. On a hybrid, the
+/// type of a CPU is unknown until the CPU has first gone online. Until then it has no PMU; nor has
+/// it one later if its type was not [found](Self::find).
 pub(crate) struct Cpus {
     types: PerType<CoreType>,
     /// The index of each CPU's type, or [`NONE`].
@@ -59,7 +59,7 @@ impl Cpus {
                 found = cpus.types.find_or_add(core_of_this_cpu(irqs)).is_some();
                 cpus.starting(irqs);
             };
-            // This fails if the CPU has gone down.
+            // This fails if the CPU has gone offline.
             let _ = call_on(cpu, look);
             if !found {
                 pr_err!("there are too many types of cores\n");
@@ -69,7 +69,7 @@ impl Cpus {
         Ok(cpus)
     }
 
-    /// Finds the type of this CPU, which is coming up.
+    /// Finds the type of this CPU, which is going online.
     pub(super) fn starting(&self, irqs: &LocalInterruptDisabled) {
         if self.are_alike() {
             return;
@@ -90,8 +90,8 @@ impl Cpus {
         self.types.len() == 1 && self.types.get(0) == Some(&CoreType::ONLY)
     }
 
-    /// Returns the index of this CPU's type; [`NONE`], which is not an index of a PMU, if the CPU
-    /// has no PMU. Any context.
+    /// Returns the index of this CPU's type. If the CPU has no PMU, returns [`NONE`], which is no
+    /// PMU's index. Any context.
     #[inline]
     pub(super) fn index_of_this(&self, irqs: &LocalInterruptDisabled) -> usize {
         self.of_cpu.this_cpu(irqs).load(Relaxed).into()
@@ -103,8 +103,8 @@ impl Cpus {
         index.map_or(NONE, |index| index.load(Relaxed)).into()
     }
 
-    /// Returns an online CPU with the type at `index`. Returns [`None`] if there is none, and if
-    /// all CPUs are alike, so that any CPU will do.
+    /// Returns an online CPU with the type at `index`. [`None`] if no such CPU is online, or if all
+    /// CPUs are alike, so that any CPU will do.
     pub(in crate::driver) fn one_of(&self, index: usize) -> Option<CpuId> {
         online_cpus().find(|cpu| !self.are_alike() && self.index_of(*cpu) == index)
     }

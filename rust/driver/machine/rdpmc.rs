@@ -3,8 +3,8 @@
 //! Counters that user space reads with `rdpmc`.
 //!
 //! The kernel's code for this belongs to the built-in driver
-//! ([`x86::builtin`](crate::x86::builtin)). Where that cannot be found, no event's page says that
-//! it can be read so, and the file `rdpmc` is always 0.
+//! ([`x86::builtin`](crate::x86::builtin)). If the built-in driver cannot be found, no event's page
+//! has an index for `rdpmc`, and the file `rdpmc` in sysfs is always 0.
 
 use super::super::Driver;
 use crate::{
@@ -77,24 +77,25 @@ impl Page {
         }
     }
 
-    /// Returns whether the page of `event`, whose page this is, gets an index. Any context.
+    /// Returns whether this page, which is that of `event`, gets an index. Any context.
     ///
-    /// The built-in driver's gets one always (`x86_pmu_event_idx()`, `arch/x86/events/core.c`).
+    /// With the built-in driver, each page gets an index (`x86_pmu_event_idx()`,
+    /// `arch/x86/events/core.c`).
     pub(in crate::driver) fn has_index(&self, event: &Event<Driver>) -> bool {
         match self.readers {
             Readers::None => false,
             Readers::All => true,
             Readers::OwnProcess => {
                 let reader = self.reader.load(Relaxed);
-                // A task that has executed another program has another address space.
+                // A task that has executed another program has a new address space.
                 reader != 0 && reader == event.task_space()
             }
         }
     }
 
-    /// Changes the mappings. Returns whether another address space reads now.
+    /// Changes the mappings. Returns whether the reading address space has changed.
     ///
-    /// With [`UserRead::mapping`] held.
+    /// [`UserRead::mapping`] is held.
     fn change(&self, f: impl FnOnce(&mut Mappings)) -> bool {
         let mut mappings = Mappings {
             space: self.space.load(Relaxed),
@@ -122,7 +123,7 @@ pub(in crate::driver) struct UserRead {
 }
 
 impl UserRead {
-    /// Looks for the built-in driver. `layout` has the places of its members.
+    /// Looks for the built-in driver. `layout` has the offsets of its members.
     ///
     /// Fails with `ENOMEM`. Process context.
     #[inline(never)]
@@ -156,15 +157,15 @@ impl UserRead {
         builtin.filter(|builtin| builtin.has_initialised())
     }
 
-    /// Lets users read counters, where the built-in driver has not prepared that, until `self` is
-    /// dropped. Process context.
+    /// Lets users read counters until `self` is dropped, if the built-in driver has not prepared
+    /// that. Process context.
     pub(in crate::driver) fn prepare(&self) {
         if let Some(builtin) = &self.builtin {
             builtin.lend(&self.counters);
         }
     }
 
-    /// Returns what an event that is being opened keeps for its mmap page.
+    /// Returns the state of the mmap page of an event that is being opened.
     pub(in crate::driver) fn page(&self, event: &perf::NewEvent<'_, Driver>) -> Page {
         let always = self.mode() == UserRdpmc::Always;
         Page::new(Readers::of(
@@ -192,10 +193,10 @@ impl UserRead {
         }
     }
 
-    /// Changes the mappings of `event`, and its page if that gets or loses its index.
+    /// Changes the mappings of `event`, and updates its page if the page gets or loses its index.
     fn remap(&self, event: &Event<Driver>, f: impl FnOnce(&mut Mappings)) {
         let _guard = self.mapping.lock();
-        // The perf core has updated the page before it says that the event is mapped.
+        // The perf core has updated the page before it called `mapped`.
         if event.data().page.change(f) {
             event.update_userpage_on_its_cpu();
         }
@@ -212,10 +213,10 @@ impl UserRead {
         builtin.map_or(UserRdpmc::Never, Builtin::user_rdpmc)
     }
 
-    /// Sets the tasks that may read counters, on all CPUs when this returns.
+    /// Sets the tasks that may read counters. Takes effect on all CPUs before this returns.
     ///
-    /// Fails with `EINVAL` if there is no such `mode`, with `ENOTSUPP` if the built-in driver has
-    /// not been found. Process context.
+    /// Fails with `EINVAL` if there is no such `mode`, and with `ENOTSUPP` if the built-in driver
+    /// was not found. Process context.
     pub(in crate::driver) fn set_mode(&self, mode: u64) -> Result {
         let mode = match mode {
             0 => UserRdpmc::Never,
@@ -231,8 +232,8 @@ impl UserRead {
     }
 
     /// Marks the counters of this CPU that events leave as dirty, so that the kernel sets them to 0
-    /// before another task may read them. Tells the shadow of those that the kernel has set to 0
-    /// since. Called before the `planned` counters are programmed.
+    /// before another task may read them. Brings the shadow up to date with counters that the
+    /// kernel has set to 0 meanwhile. Called before the `planned` counters are programmed.
     pub(in crate::driver) fn mark_dirty(
         &self,
         dirty: &mut Dirty,
@@ -254,7 +255,7 @@ impl UserRead {
     }
 }
 
-/// Returns the counters as [`x86::builtin`](crate::x86::builtin) knows them.
+/// Returns the counters in the form that [`x86::builtin`](crate::x86::builtin) uses.
 fn counters(capabilities: &Capabilities) -> CounterSet {
     CounterSet {
         registers: match capabilities.interface {

@@ -2,8 +2,8 @@
 
 //! Counters that stop in system management mode: `freeze_on_smi` in sysfs.
 //!
-//! Mainline: `freeze_on_smi_store()`, `arch/x86/events/intel/core.c`. The setting holds on CPUs
-//! that come up later too, and for the next driver of the PMU.
+//! Mainline: `freeze_on_smi_store()`, `arch/x86/events/intel/core.c`. The setting also holds on
+//! CPUs that go online later, and for the next driver of the PMU.
 
 use crate::{
     kern::cpu::on_each_cpu,
@@ -25,9 +25,9 @@ use kernel::{
     },
 };
 
-/// The setting.
+/// The setting `freeze_on_smi`.
 pub(in crate::driver) struct Smi {
-    /// Set if there is such a setting: on Intel's processors.
+    /// Set if the machine has the setting: on Intel's processors.
     exists: bool,
     /// Set if counters stop in SMM.
     freeze: Atomic<bool>,
@@ -36,8 +36,8 @@ pub(in crate::driver) struct Smi {
 }
 
 impl Smi {
-    /// Takes the setting over from the built-in driver. Without that driver, its default holds:
-    /// counters stop. Fails with `ENOMEM`. Process context.
+    /// Takes the setting over from the built-in driver. If that driver has not initialised, its
+    /// default holds: counters stop. Fails with `ENOMEM`. Process context.
     pub(in crate::driver) fn new(exists: bool, builtin: Option<&Builtin>) -> Result<Self> {
         Ok(Self {
             exists,
@@ -46,7 +46,7 @@ impl Smi {
         })
     }
 
-    /// Puts the setting into effect on this CPU, which has come up.
+    /// Applies the setting to this CPU, which is going online.
     pub(in crate::driver) fn starting(&self, irqs: &LocalInterruptDisabled) {
         if self.exists {
             set_freeze_on_smi(self.freeze.load(Relaxed), irqs);
@@ -58,8 +58,8 @@ impl Smi {
         self.freeze.load(Relaxed)
     }
 
-    /// Sets whether counters stop in SMM, on all CPUs when this returns, and in the `builtin`
-    /// driver.
+    /// Sets whether counters stop in SMM, also in the `builtin` driver. Takes effect on all CPUs
+    /// before this returns.
     ///
     /// Process context.
     pub(in crate::driver) fn set_freeze(&self, on: bool, builtin: Option<&Builtin>) {

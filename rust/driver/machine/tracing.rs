@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Intel PT and BTS beside this driver: their part of the PMI.
+//! Intel PT and BTS: their part of the PMI, while this driver handles it.
 
 use crate::{
     driver::hw::Hardware,
@@ -24,7 +24,7 @@ pub(in crate::driver) struct Tracing {
 }
 
 impl Tracing {
-    /// Finds the functions of the machine's tracers. Logs it if they are out of reach.
+    /// Finds the functions of the machine's tracers. Logs a notice if they are out of reach.
     ///
     /// Process context.
     #[inline(never)]
@@ -57,8 +57,8 @@ impl Tracing {
         status.is_trace() && self.tracers.as_ref().is_some_and(Tracers::has_pt)
     }
 
-    /// Handles the interrupt of Intel PT, if it is [due](Self::is_due) and acknowledged. Returns
-    /// the number of interrupts, 0 or 1.
+    /// Handles the interrupt of Intel PT, if it is [due](Self::is_due). It must have been
+    /// acknowledged. Returns the number of interrupts, 0 or 1.
     #[inline]
     pub(in crate::driver) fn pt_interrupt(&self, status: Status, nmi: &NmiContext) -> u32 {
         if !status.is_trace() {
@@ -71,10 +71,10 @@ impl Tracing {
         1
     }
 
-    /// Handles an NMI of a CPU that has had no event of this driver. Returns the number of
-    /// interrupts of tracers.
+    /// Handles an NMI of a CPU that has had no event of this driver. Returns the number of tracers'
+    /// interrupts.
     ///
-    /// The kernel, or the built-in driver, has armed LVTPC there. Nothing counts.
+    /// The kernel, or the built-in driver, has armed LVTPC on this CPU. No counter runs.
     #[cold]
     pub(in crate::driver) fn handle_alone(&self, hardware: &Hardware, nmi: &NmiContext) -> u32 {
         let irqs = nmi.irqs();
@@ -88,7 +88,7 @@ impl Tracing {
             hardware.acknowledge(status, irqs);
             handled = handled.wrapping_add(self.pt_interrupt(status, nmi));
         }
-        // An NMI before may have handled the interrupt that has masked LVTPC.
+        // An earlier NMI may have handled the interrupt that has masked LVTPC.
         if handled == 0 && apic::lvtpc(irqs).masked() {
             handled = 1;
         }
