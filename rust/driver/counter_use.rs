@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The use of each counter of a CPU: its event, how that counts, and the value up to which it has
-//! been counted.
+//! The use of each counter of a CPU: its event, the way in which that event counts, and the value
+//! up to which the counter has been counted.
 //!
 //! [`EventData`](super::event::EventData) has an event's demand, and its state while it is on no
-//! counter. An event [arrives](CounterUse::arrive) on a counter with the plan, and a [`CounterUse`]
-//! is about it until another one arrives. Callbacks and the PMI on the CPU access it by atomics;
-//! [`counting`](super::counting) has the operations.
+//! counter. An event [arrives](CounterUse::arrive) on a counter when the plan is programmed, and
+//! the [`CounterUse`] describes it until the next event arrives. Callbacks and the PMI on the CPU
+//! access it by atomics; [`counting`](super::counting) has the operations.
 
 use crate::{
     logic::{
@@ -34,7 +34,7 @@ use kernel::prelude::*;
 /// [`MAX_COUNTERS`] rounded up to a power of two, so that a mask bounds an index.
 const SLOTS: usize = MAX_COUNTERS.next_power_of_two();
 
-/// How an event counts.
+/// The way in which an event counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Way {
@@ -48,7 +48,7 @@ pub(super) enum Way {
     Metric,
     /// On a counter whose overflows the processor records.
     Precise,
-    /// Not at all: it lends the branch records to a guest.
+    /// On nothing: the event lends the branch records to a guest.
     GuestBranches,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    /// Makes the uses of counters without events.
+    /// Creates the uses of counters without events.
     pub(super) fn init() -> impl Init<Self, Infallible> {
         init!(Self {
             counters <- pin_init::init_array_from_fn(|_| CounterUse::new()),
@@ -109,14 +109,14 @@ impl Uses {
 
 /// The use of a counter.
 pub(super) struct CounterUse {
-    /// The index of the event that was last started on it.
+    /// The index of the event that was last started on the counter.
     event: AtomicU32,
-    /// How that counts, a [`Way`].
+    /// The way in which that event counts, a [`Way`].
     way: AtomicU8,
-    /// The period that the processor starts anew as it records an overflow; 0 if it does not.
-    /// Changes with each start of a precise event.
+    /// The auto-reload period, which the processor starts as it records an overflow; 0 without
+    /// auto-reload. Changes with each start of a precise event.
     reload: AtomicU64,
-    /// The value when it was last read or written. Of a metric, the slots of its share.
+    /// The value when the counter was last read or written. For a metric: the slots of its share.
     pub(super) last: LastValue,
 }
 
@@ -150,25 +150,25 @@ impl CounterUse {
         EventId::from_index(self.event.load(Relaxed) as usize)
     }
 
-    /// Returns whether the counter's event counts in another way than on a counter.
+    /// Returns whether the counter's event counts in another way than [`Way::Counter`].
     #[inline]
     pub(super) fn is_special(&self) -> bool {
         self.way.load(Relaxed) != Way::Counter as u8
     }
 
-    /// Returns how the counter's event counts.
+    /// Returns the way in which the counter's event counts.
     #[inline]
     pub(super) fn way(&self) -> Way {
         Way::from_number(self.way.load(Relaxed))
     }
 
-    /// Returns the period that the processor starts anew, see [`set_reload`](Self::set_reload).
+    /// Returns the auto-reload period, see [`set_reload`](Self::set_reload).
     pub(super) fn reload(&self) -> u64 {
         self.reload.load(Relaxed)
     }
 
-    /// Records that the processor starts so long a period as it records an overflow; 0: none, but
-    /// counts from 0 on.
+    /// Records the auto-reload period, which the processor starts as it records an overflow; with
+    /// 0, the counter continues from 0 instead.
     pub(super) fn set_reload(&self, period: u64) {
         self.reload.store(period, Relaxed);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counting: from which value a counter starts, and what its event's count is.
+//! Counting: the start values of counters, and the counts of their events.
 //!
-//! On the counter's CPU. Callbacks and the PMI both do this, and a PMI may interrupt a callback
-//! that does.
+//! Context: the counter's CPU. Callbacks and the PMI both use these operations, and a PMI may
+//! interrupt a callback in the middle of one.
 
 use super::{
     counter_use::CounterUse,
@@ -37,12 +37,11 @@ use crate::{
 use core::sync::atomic::Ordering::Relaxed;
 use kernel::interrupt::LocalInterruptDisabled;
 
-/// A period that is not shorter than those that counters of any model can be started with.
+/// A period with which a counter of any model can be started: no model's shortest period is longer.
 const SHORT_PERIOD: i64 = 128;
 
 impl CounterUse {
-    /// Brings the count of `event`, which is on this `counter`, up to date, and returns the
-    /// counter's value.
+    /// Brings the count of `event` on this `counter` up to date, and returns the counter's value.
     ///
     /// On the event's CPU, in any context.
     #[inline]
@@ -65,13 +64,13 @@ impl CounterUse {
         now
     }
 
-    /// Prepares `event` to count on where it stopped, or to begin a new period if the old one is
+    /// Prepares `event` to continue where it stopped, or to begin a new period if the old one is
     /// over. Returns the value for the counter, and whether a period was over.
     ///
     /// The caller writes the counter, [remembers](Self::remember_written) the value, and only then
     /// [records](event::hold) that the event is on the counter. Register writes are traced, and a
-    /// BPF program at the tracepoint may read the event: it must not combine a counter with the
-    /// value of another one, or of an earlier write.
+    /// BPF program at the tracepoint may read the event. That read must not combine the new counter
+    /// with the value of another counter, or of an earlier write.
     ///
     /// The PMI must not handle the event meanwhile.
     #[inline]
@@ -131,10 +130,10 @@ impl CounterUse {
         self.publish(event, width);
     }
 
-    /// Lets `event` count on on this `counter`, or begin a new period. Returns whether a period was
-    /// over.
+    /// Restarts `event` on this `counter`, where it stopped or in a new period. Returns whether a
+    /// period was over.
     ///
-    /// In an NMI, while the counter does not count.
+    /// Context: NMI, while the counter does not count.
     pub(super) fn restart(
         &self,
         event: &Event<Driver>,
@@ -159,11 +158,11 @@ impl CounterUse {
         expired
     }
 
-    /// Brings the count of an event that counts with PERF_METRICS up to date with both registers,
-    /// which held `metrics` after its value was `previous`.
+    /// Brings the count of an event that counts with PERF_METRICS up to date. `previous` is the
+    /// value up to which it was counted, and `metrics` a later reading of both registers.
     ///
-    /// On the event's CPU, in any context. The PMU should be stopped, or the shares may not be
-    /// those of the slots.
+    /// On the event's CPU, in any context. The PMU should be stopped; otherwise the shares and the
+    /// slots may belong to different moments.
     pub(super) fn update_share(
         &self,
         (counter, event): (CounterId, &Event<Driver>),
@@ -189,16 +188,15 @@ impl CounterUse {
         self.publish(event, width);
     }
 
-    /// Brings the count of an event up to date whose overflows the processor records. It has
-    /// written `records` of them that are not in the count yet. Returns the counter's value;
-    /// [`None`] if the event is on no counter.
+    /// Brings the count of a precise event up to date, including `records` new records of its
+    /// overflows. Returns the counter's value; [`None`] if the event is on no counter.
     ///
-    /// With each record, the processor has set the counter back: to the start of a period, or to 0.
-    /// So the value may be lower than the last one, and what a reader of the mmap page has to add
-    /// to it changes with each period that was started anew.
+    /// With each record, the processor has set the counter back: to the start of a period
+    /// (auto-reload), or to 0. So the value may be lower than the last one, and each reload changes
+    /// the base value on the mmap page.
     ///
-    /// On the event's CPU, in any context. Unless no period is started anew, the counter does not
-    /// count, and all records have been counted.
+    /// On the event's CPU, in any context. With auto-reload, the counter must be stopped, and
+    /// `records` must be all records that are not counted yet.
     ///
     /// Mainline: `intel_pmu_save_and_restart_reload()`, `arch/x86/events/intel/ds.c`.
     pub(super) fn update_precise(
@@ -244,7 +242,8 @@ impl CounterUse {
     }
 }
 
-/// Records that the counter of `event` is started so in a period of this length.
+/// Records the `start` of the counter of `event` in a period of this length. Returns the start
+/// value, and whether a period was over.
 #[inline]
 fn record_start(event: &Event<Driver>, period: u64, start: Start) -> (u64, bool) {
     event.period_left().store(start.left, Relaxed);

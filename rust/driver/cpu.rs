@@ -56,8 +56,8 @@ use kernel::{
 
 /// The state of a CPU.
 ///
-/// In this order, so that `own` has the address of the whole, whatever its size: a callback keeps
-/// both at hand, and one register is enough.
+/// `own` comes first, so that it has the address of the whole struct: a callback needs both
+/// addresses, and one register is enough for them.
 #[pin_data]
 #[repr(C)]
 pub(super) struct Cpu {
@@ -67,9 +67,9 @@ pub(super) struct Cpu {
     pub(super) id: CpuId,
     /// The part that callbacks share with the PMI.
     pub(super) shared: PmiState,
-    /// The units, as far as the PMI uses them.
+    /// The units' state that the PMI uses too.
     pub(super) units: unit::UnitsShared,
-    /// The part that the CPU shares with its sibling. Not for the PMI.
+    /// The part that the CPU shares with its sibling. The PMI does not use it.
     #[pin]
     pub(super) sharing: Sharing,
 }
@@ -82,11 +82,11 @@ pub(super) struct CallbackState {
     pub(super) shadow: Shadow,
     /// Set if the schedule has changed since it was programmed.
     pub(super) changed: bool,
-    /// The units, as far as callbacks alone use them.
+    /// The units' state that only callbacks use.
     pub(super) units: unit::UnitsOwn,
     /// Caches the demands of the groups that rotate.
     pub(super) rotation: RotationState,
-    /// The usage that the sibling knows, and the needs of this CPU.
+    /// The usage that was published to the sibling, and the needs of this CPU.
     pub(super) smt: ThreadState,
     /// The counters that counted when the machine was suspended.
     pub(super) asleep: CounterMask,
@@ -98,14 +98,14 @@ pub(super) struct CallbackState {
     before: Option<Before>,
 }
 
-/// The registers as another driver has left them.
+/// The registers as another driver left them.
 struct Before {
     control: Control,
     lvtpc: Lvtpc,
 }
 
 impl Cpu {
-    /// `builtin` is the built-in driver, if it has initialised.
+    /// Creates the state of `cpu`. `builtin` is the built-in driver, if it has initialised.
     pub(super) fn new<'a>(
         cpu: CpuId,
         hardware: &'a Hardware,
@@ -115,7 +115,7 @@ impl Cpu {
             id: cpu,
             own <- CpuCell::init(cpu, CallbackState::new(hardware)),
             shared <- PmiState::new(
-                // AMD's does not know which counters run.
+                // AMD's built-in driver keeps no record of running counters.
                 builtin
                     .filter(|_| hardware.amd().is_none())
                     .map(|builtin| builtin.mirror(cpu))
@@ -158,8 +158,8 @@ impl CallbackState {
         }? Error)
     }
 
-    /// Switches the counters of this CPU off, and forgets what their registers hold. Not the dirty
-    /// counters: events may stay, and leave theirs behind later.
+    /// Switches the counters of this CPU off, and forgets the values of their registers. Keeps the
+    /// record of dirty counters: events may stay, and leave their counts behind later.
     fn clear(&mut self, site: Site<'_>) {
         self.shadow
             .reset(|write| site.hardware.write(write, site.irqs));
@@ -168,7 +168,7 @@ impl CallbackState {
 }
 
 impl Driver {
-    /// Returns `cpu`, this CPU, as its units see it.
+    /// Returns the units' view of `cpu`, which is this CPU.
     #[inline(always)]
     pub(super) fn site<'a>(&'a self, cpu: &'a Cpu, irqs: &'a LocalInterruptDisabled) -> Site<'a> {
         Site {
@@ -179,8 +179,8 @@ impl Driver {
         }
     }
 
-    /// Reads the branch records in a PMI, if an event on one of `counters` wants them.
-    /// Before the PMI is acknowledged, since that may let branches be recorded again.
+    /// Reads the branch records in a PMI, if an event on one of `counters` wants them. Must be
+    /// called before the PMI is acknowledged, since that may restart the recording of branches.
     #[inline]
     pub(super) fn read_branches<'a>(
         &'a self,
@@ -192,8 +192,8 @@ impl Driver {
         branches.read_in_pmi(&cpu.units.lbr, cx, &cpu.shared, counters)
     }
 
-    /// Prepares for branches from PEBS records. [`None`] without branch records, or while others
-    /// use the branches.
+    /// Returns the buffer for branches from PEBS records. [`None`] if no branches are recorded, or
+    /// while another part of the driver uses the buffer.
     pub(super) fn recorded_branches<'a>(
         &'a self,
         irqs: &'a LocalInterruptDisabled,
@@ -205,8 +205,8 @@ impl Driver {
     /// Brings the registers of this CPU into a known state. No event counts on it.
     ///
     /// Called before the first event on a CPU whose registers may hold anything, because another
-    /// driver has used them or the CPU was off, and while events are [paused](Self::pause) because
-    /// the registers have lost their values or are stuck.
+    /// driver has used them or the CPU was off. Also called while events are [paused](Self::pause),
+    /// because the registers have lost their values or overflows are stuck.
     #[cold]
     #[inline(never)]
     pub(super) fn reset(&self, cpu: &Cpu, own: &mut CallbackState, irqs: &LocalInterruptDisabled) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Programming counters: the events of a plan, and those that start, stop and pause.
+//! Programming of counters: for the events of a plan, and for events that start, stop and pause.
 //!
 //! Context: interrupts off, PMU disabled.
 
@@ -60,7 +60,7 @@ impl Driver {
             .user_read
             .mark_dirty(dirty, schedule.occupied(), shadow, cx.irqs());
 
-        // There is nothing to move if events were only removed.
+        // If events were only removed, no event has to move.
         if schedule.has_unprogrammed() {
             self.move_events(cx, cpu, own);
         }
@@ -90,7 +90,7 @@ impl Driver {
                 if shadow.active().contains(counter) {
                     self.stop_on(cx, (counter, event), shared, shadow);
                 } else if shared.uses.on(counter).is_special() {
-                    // An NMI has stopped it.
+                    // An NMI has stopped the event.
                     self.leave_special(cx, (counter, event), shared, shadow);
                 }
                 event::leave(event);
@@ -110,8 +110,8 @@ impl Driver {
                 data.last_place.arrive(counter, cpu.id);
                 if event.is_stopped() {
                     event::hold(event, counter);
-                    // A stopped event has no index: that of the counter which it has left is
-                    // another event's now.
+                    // Clears the index on the event's page: a stopped event has none, and the
+                    // counter that it has left is another event's now.
                     event.update_userpage();
                 } else {
                     self.start_on(cx, (counter, id, event), shared, shadow);
@@ -125,8 +125,8 @@ impl Driver {
     /// Resets the PMU after overflows that could not be acknowledged. The PMU is disabled, and all
     /// active counters are halted.
     ///
-    /// Mainline: `intel_pmu_reset()`, `arch/x86/events/intel/core.c`; its events count again when
-    /// they are next put on a counter.
+    /// Mainline: `intel_pmu_reset()`, `arch/x86/events/intel/core.c`. There, events count again
+    /// only when they are next put on a counter; here, at once.
     #[cold]
     #[inline(never)]
     pub(super) fn recover(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
@@ -143,8 +143,8 @@ impl Driver {
     }
 
     /// Stops the events on `counters`, all of them active, and updates their counts, so that the
-    /// registers can be overwritten. Reading the events returns these counts until they [go
-    /// on](Self::go_on). The PMU is disabled.
+    /// registers can be overwritten. Until the events [go on](Self::go_on), reading them returns
+    /// these counts. The PMU is disabled.
     pub(super) fn pause(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -161,8 +161,8 @@ impl Driver {
         }
     }
 
-    /// Starts the events again that were [paused](Self::pause) on `counters`. An event that an NMI
-    /// has stopped meanwhile gets its counter back, and stays stopped.
+    /// Restarts the events that were [paused](Self::pause) on `counters`. An event that an NMI has
+    /// stopped meanwhile gets its counter back, and stays stopped.
     pub(super) fn go_on(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -178,7 +178,8 @@ impl Driver {
         }
     }
 
-    /// Programs `counter` for the event `id`, which counts when the PMU is enabled next.
+    /// Programs `counter` for the event `id`, which counts from the next time that the PMU is
+    /// enabled.
     ///
     /// The event [holds](event::hold) no counter until its registers are written.
     pub(super) fn start_on(
@@ -204,7 +205,7 @@ impl Driver {
         event::hold(event, counter);
         shared.activate(counter, id);
         if event.is_stopped() {
-            // By an NMI, since the caller has checked.
+            // An NMI has stopped the event since the caller's check.
             shared.halt(counter);
         }
         event.update_userpage();
@@ -225,7 +226,7 @@ impl Driver {
         self.go_on(cx, active, shared, shadow);
     }
 
-    /// Programs the counter behind `counter` to continue it.
+    /// Programs the counter that follows `counter` as the upper half of the pair.
     #[cold]
     #[inline(never)]
     pub(super) fn start_second(
@@ -264,7 +265,8 @@ impl Driver {
         }
     }
 
-    /// Makes up for what AMD's PMUs do with a counter that has just been stopped.
+    /// Updates the shadow of a counter that has just been stopped on an AMD PMU: forgets the value
+    /// if the PMU does not keep it, and stops the second counter of a pair.
     #[cold]
     #[inline(never)]
     pub(super) fn stop_on_amd(amd: &Amd, counter: CounterId, shadow: &mut Shadow) {

@@ -3,9 +3,9 @@
 //! The callbacks of the perf core: placing events on counters, and counting.
 //!
 //! Adding and removing events changes the schedule only. The registers follow when the PMU is
-//! enabled, and only as far as they have to ([`program`](super::program)). So they do for events
-//! that are started and stopped, for which the PMU is disabled too. For events that are stopped in
-//! an NMI, [`Driver::own`] updates the shadow afterwards.
+//! enabled, and only where they have to change ([`program`](super::program)). Starting and stopping
+//! events, which also happens with the PMU disabled, works the same way. For events that an NMI has
+//! stopped, [`Driver::own`] updates the shadow afterwards.
 
 use super::{
     counter_use::Way,
@@ -71,9 +71,9 @@ use kernel::{
 impl Driver {
     /// Returns the state of this CPU, for callbacks outside of NMIs.
     ///
-    /// [`None`] if a callback is running already: the perf core does not nest them, but a
-    /// tracepoint within one may be an event that leads a group of ours, and stop it. Also [`None`]
-    /// when the CPU has been [given back](super::hotplug::give_back).
+    /// [`None`] if a callback is running already. The perf core does not nest callbacks, but a
+    /// tracepoint in one may be the event that leads a group of this driver's events, and stop the
+    /// group. Also [`None`] when the CPU has been [given back](super::hotplug::give_back).
     #[inline]
     fn own<'a>(
         &'a self,
@@ -85,9 +85,9 @@ impl Driver {
         Some((cpu, own))
     }
 
-    /// Records that `event`, with so many `members` in its group, could not be placed.
+    /// Records that `event` could not be placed. `members` is the number of events in its group.
     ///
-    /// Not for an event that already waits in rotation.
+    /// A failure of an event that waits in rotation is not recorded.
     fn place_failed(
         &self,
         cx: &Scheduling<'_, Self>,
@@ -110,7 +110,8 @@ impl Driver {
         own.failures.push(event, members, explanation);
     }
 
-    /// Returns whether a group has room beside the pinned events of `schedule`, under `limits`.
+    /// Returns whether the `waiting` group fits beside the pinned events of `schedule`, within
+    /// `limits`.
     #[inline(never)]
     fn has_room_within(
         &self,
@@ -158,7 +159,8 @@ impl Driver {
         self.let_others_pass(cx, cpu, own, event);
     }
 
-    /// Releases what the programmed plan does without, to TSX and to the core's other thread.
+    /// Releases unused counters to TSX and to the core's other thread, after the plan is
+    /// programmed.
     #[inline(never)]
     fn release_unused(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
         let CallbackState {
@@ -182,7 +184,8 @@ impl InternalOperations for Driver {
     }
 
     fn has_room_for(&self, cx: &OnCpu<'_, Self>, waiting: &PinnedGroup<'_, Self>) -> bool {
-        // The PMU may run: what an NMI has stopped stays as it is.
+        // The PMU may run, so the shadow is not brought up to date with counters that an NMI
+        // stopped.
         let cpu = self.cpus.this_cpu(cx.irqs());
         let Some(own) = cpu.own.borrow(cx.irqs()) else {
             return false;
@@ -208,7 +211,8 @@ impl Operations for Driver {
         let cpu = self.cpus.this_cpu(cx.irqs());
         cpu.shared.set_enabled(CounterMask::EMPTY);
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
-            // See `own()`. The caller relies on stopped counters, unless none can count.
+            // A callback is running (see `own()`), or the CPU was given back. In the first case
+            // counters may count, and the caller relies on their being stopped.
             if !cpu.own.is_closed() {
                 cpu.shared.hypervisors.announce_stop();
                 self.hardware.stop(cx.irqs());
@@ -257,7 +261,8 @@ impl Operations for Driver {
             shared.set_in_guest(own.shadow.in_guest());
         }
         if let Some(counters) = running {
-            // From here on a PMI switches the counters on too, so not before all else is written.
+            // From here on, a PMI switches the counters on too, so all other registers are written
+            // before.
             shared.set_enabled(counters);
             self.units.start(&mut own.units, &cpu.units, site);
             shared.run(&self.hardware, cx.irqs());
@@ -279,7 +284,8 @@ impl Operations for Driver {
         let data = event.data();
         let wish = data.last_place.counter_on(cpu.id);
         if own.schedule.in_txn() {
-            // Only collected: nothing is planned yet, so the core need not know.
+            // The event is only collected for the txn: nothing is planned yet, so the core need not
+            // know.
             return Ok(own
                 .schedule
                 .add(id, data.demand, wish, &Limits::NONE)
@@ -328,7 +334,8 @@ impl Operations for Driver {
             return;
         };
         let counter = event::counter(event);
-        // In this order: readers find no counter from now on, and an NMI can stop the event again.
+        // In this order: from `leave()` on, readers find no counter; from `set_started()` on, an
+        // NMI can stop the event again.
         event::leave(event);
         event.set_started(cx);
         if let Some(counter) = counter {
@@ -375,7 +382,8 @@ impl Operations for Driver {
         if !shared.is_halted(counter) {
             return false;
         }
-        // The event does not count, no PMI handles it, and in the shadow it is running.
+        // The event is halted: it does not count, no PMI handles it, and the shadow still has it
+        // running.
         counts.restart(event, counter, &self.hardware, cx.irqs());
         shared.set_halted(counter.mask(), false);
         shared.run(&self.hardware, cx.irqs());
@@ -388,8 +396,8 @@ impl Operations for Driver {
 
     #[inline]
     fn read(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>) {
-        // The count of a stopped event is up to date. Its counter may be another than it stopped
-        // on, and hold the value of another event.
+        // The count of a stopped event is up to date. Its counter may differ from the one on which
+        // it stopped, and hold another event's value.
         if event.is_stopped() {
             return;
         }
@@ -456,7 +464,7 @@ impl Operations for Driver {
     }
 
     fn has_user_index(&self, event: &Event<Self>) -> bool {
-        // The value of a counter is of no use without the records that wait.
+        // Without the waiting records, a counter's value does not give the count.
         let data = event.data();
         !data.can_wait() && data.way() != Way::GuestBranches && data.page.has_index(event)
     }
