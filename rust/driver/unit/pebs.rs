@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Precise events: their overflows, which the processor itself records in the debug store of the
-//! CPU (PEBS).
+//! Precise events (PEBS): the processor itself records their overflows in the debug store of the
+//! CPU.
 //!
 //! | State | Accessed by |
 //! |---|---|
@@ -12,16 +12,17 @@
 //!
 //! # Counts
 //!
-//! As the processor writes a record, it sets the counter back. So a count is up to date only if the
-//! records are counted as well, which happens whenever an event is read. Samples are made of them
-//! later, and only once: where the PMI finds them; when an event comes or leaves; and if they can
-//! wait, when the task leaves the CPU, since it is the current task that samples belong to.
+//! As the processor writes a record, it sets the counter back. So bringing a count up to date
+//! includes counting the records, which happens whenever an event is read. Each record becomes a
+//! sample later, and only once: in the PMI that finds it, or when an event is started or leaves.
+//! Records that can wait also become samples when the task leaves the CPU, since samples belong to
+//! the current task.
 //!
 //! # The PMI
 //!
-//! It may come while a callback counts records or makes samples of them. It leaves that to the
-//! callback then, which looks again when it is through: [`PebsShared::with_records`]. No records
-//! are written meanwhile, since counters are stopped, in both.
+//! The PMI may interrupt a callback that counts records or makes samples of them. It then leaves
+//! the records to the callback, which looks again before it ends: [`PebsShared::with_records`]. No
+//! records are written meanwhile, since both run with counters stopped.
 
 mod sample;
 
@@ -103,19 +104,19 @@ pub(in crate::driver) struct Pebs {
     precision: Precision,
     samples: sample::Samples,
     guests: Guests,
-    /// Set if PEBS_ENABLE has bits for load latencies.
+    /// Set if PEBS_ENABLE has bits that enable load latencies.
     enables_latency: bool,
-    /// The largest number of records that are written from when a PMI is raised until counters are
-    /// stopped.
+    /// The largest number of records that are written between the raising of a PMI and the stop of
+    /// the counters.
     reserve: usize,
 }
 
 impl Pebs {
-    /// Binds what it takes to use PEBS on `hardware`'s machine. [`None`] if the machine does not
-    /// have it or it cannot be used, which is logged.
+    /// Binds the kernel's functions that PEBS on `hardware`'s machine needs. [`None`] if the
+    /// machine does not have PEBS, or if it cannot be used, which is logged.
     ///
-    /// `builtin` is the built-in driver, if it has initialised: without, there is no debug store.
-    /// Process context.
+    /// `builtin` is the built-in driver, if it has initialised; without it, there is no debug
+    /// store. Process context.
     #[inline(never)]
     fn find_usable(hardware: &Hardware, builtin: Option<&Builtin>) -> Option<Self> {
         let pmu = &hardware.pmu;
@@ -155,14 +156,14 @@ impl Pebs {
         self.precision.greatest().min(hardware.pmu.max_precise())
     }
 
-    /// Returns whether records have branches with them.
+    /// Returns whether records may contain branches.
     fn records_branches(&self) -> bool {
         self.format == PebsFormat::Adaptive
     }
 
-    /// Returns the bits of PEBS_ENABLE beside the counter's own.
+    /// Returns the bits of PEBS_ENABLE that the event needs besides the bit of `counter`.
     fn flags(&self, event: &EventData, counter: CounterId) -> u64 {
-        /// PEBS_ENABLE: records have the address and the level of stores.
+        /// PEBS_ENABLE: records contain the address and the level of stores.
         const STORES: u64 = 1 << 63;
         match event.precise.map(|precise| precise.data) {
             Some(PebsData::LoadLatency) if self.enables_latency => counter.mask().bits() << 32,
@@ -172,9 +173,8 @@ impl Pebs {
     }
 }
 
-/// Returns the period that the processor can start anew for an event: 0 if its records are to wake
-/// the user one by one, it has a frequency, or its periods are not those that counters can be
-/// started with.
+/// Returns the auto-reload period of an event; 0 with per-sample wake-ups, a frequency, or a period
+/// with which counters cannot be started exactly.
 fn reload(event: &Event<Driver>, hardware: &Hardware) -> u64 {
     let data = event.data();
     let limits = data.limits(hardware);
@@ -194,33 +194,33 @@ fn reload(event: &Event<Driver>, hardware: &Hardware) -> u64 {
 pub(in crate::driver) struct PebsShared {
     /// The counters with precise events that have been started, and may have records.
     counters: AtomicU64,
-    /// Those of them that count in virtual machines alone: KVM's for its guests' precise events.
-    /// The records of these are in the buffer of the guest.
+    /// The counters among these whose events count in virtual machines only: KVM's events, for its
+    /// guests' precise events. Their records are in the buffer of the guest.
     of_guests: AtomicU64,
-    /// The bits of PEBS_ENABLE beside them.
+    /// The bits of PEBS_ENABLE besides those of `counters`.
     flags: AtomicU64,
     /// The value of PEBS_ENABLE.
     enable: AtomicU64,
-    /// The words of the buffer that are in the counts already.
+    /// The number of words of the buffer whose records are already in the counts.
     counted: AtomicUsize,
-    /// Set while someone uses the records.
+    /// Set while a callback or the PMI uses the records.
     busy: AtomicBool,
-    /// Set if an NMI came meanwhile that would have used them.
+    /// Set if an NMI meanwhile would have used the records.
     missed: AtomicBool,
     code: sample::Code,
-    /// The door to the debug store. [`None`] if the built-in driver, which keeps it, has not
+    /// Access to the debug store. [`None`] if the built-in driver, which keeps it, has not
     /// initialised or is AMD's.
     store: Option<StoreOfCpu>,
 }
 
 impl PebsShared {
-    /// Returns PEBS of this CPU, whose state this is.
+    /// Returns PEBS of this CPU, to which this state belongs.
     #[inline(always)]
     pub(in crate::driver) fn on<'a>(&'a self, shared: &'a PmiState) -> Here<'a> {
         Here { pebs: self, shared }
     }
 
-    /// Returns the debug store of the CPU, if it has one with a buffer for PEBS.
+    /// Returns the debug store of the CPU, if there is one with a buffer for PEBS.
     #[inline]
     fn store(&self) -> Option<DebugStore<'_>> {
         self.store.as_ref()?.get()
@@ -232,7 +232,7 @@ impl PebsShared {
         CounterMask::from_bits(self.counters.load(Relaxed))
     }
 
-    /// Records whether `counter`, which has a precise event, counts in virtual machines alone.
+    /// Records whether `counter`, which has a precise event, counts in virtual machines only.
     fn set_of_guest(&self, counter: CounterId, yes: bool) {
         let mut counters = CounterMask::from_bits(self.of_guests.load(Relaxed));
         if yes {
@@ -243,8 +243,8 @@ impl PebsShared {
         self.of_guests.store(counters.bits(), Relaxed);
     }
 
-    /// Calls `f`, which uses the records, unless it interrupts or is called by another that does.
-    /// Calls it again if that was to use them meanwhile.
+    /// Calls `f`, which uses the records, unless this interrupts, or is called by, another user of
+    /// the records. Calls `f` again if an NMI meanwhile would have used the records.
     fn with_records(&self, mut f: impl FnMut()) {
         if self.busy.load(Relaxed) {
             self.missed.store(true, Relaxed);
@@ -254,7 +254,7 @@ impl PebsShared {
             self.busy.store(true, Relaxed);
             self.missed.store(false, Relaxed);
             f();
-            // From here on, an NMI uses them itself.
+            // From here on, an NMI uses the records itself.
             self.busy.store(false, Relaxed);
             if !self.missed.load(Relaxed) {
                 return;
@@ -274,9 +274,9 @@ pub(in crate::driver) struct PebsOwn {
 
 /// The numbers of records for each counter.
 struct Tally {
-    /// Those that become samples.
+    /// Records that become samples.
     kept: PerCounter<u16>,
-    /// Those that may have been for other counters.
+    /// Records that may have been for other counters.
     lost: PerCounter<u16>,
 }
 
@@ -295,13 +295,14 @@ impl Tally {
                 Owners::OneOf(owners) => (owners, &mut self.lost),
             };
             for counter in owners {
-                // No more than fit into the buffer.
+                // Does not overflow: the buffer has fewer records.
                 number[counter] = number[counter].wrapping_add(1);
             }
         }
     }
 
-    /// Takes one of the records for `counter` that become samples. Returns whether it is the last.
+    /// Subtracts one of the records for `counter` that become samples. Returns whether it is the
+    /// last.
     fn is_last(&mut self, counter: CounterId) -> bool {
         let left = self.kept[counter].saturating_sub(1);
         self.kept[counter] = left;
@@ -322,8 +323,8 @@ pub(in crate::driver) struct Here<'a> {
 }
 
 impl Pebs {
-    /// Lets the processor record the overflows of the precise `event` when `counter` counts it. The
-    /// PMU is disabled, and the counter is programmed next.
+    /// Prepares the recording of overflows of the precise `event` on `counter`. The PMU is
+    /// disabled, and the counter is programmed next.
     #[cold]
     #[inline(never)]
     pub(in crate::driver) fn start_event(
@@ -354,8 +355,8 @@ impl Pebs {
         }
     }
 
-    /// Makes samples of the records, and has no more overflows of the precise `event` on `counter`
-    /// recorded: it stops, or leaves the counter. The PMU is disabled.
+    /// Makes samples of the records, and ends the recording of overflows of the precise `event` on
+    /// `counter`: the event stops, or leaves the counter. The PMU is disabled.
     #[cold]
     #[inline(never)]
     pub(in crate::driver) fn stop_event(
@@ -370,7 +371,7 @@ impl Pebs {
         counters.remove(counter);
         here.pebs.counters.store(counters.bits(), Relaxed);
         here.pebs.set_of_guest(counter, false);
-        // Events that record stores are on one counter alone: no other has the bit.
+        // Events that record stores are on one counter only, so no other event needs the bit.
         let flags = here.pebs.flags.load(Relaxed) & !self.flags(event.data(), counter);
         here.pebs.flags.store(flags, Relaxed);
     }
@@ -387,7 +388,7 @@ impl Pebs {
         let Some(store) = here.pebs.store() else {
             return;
         };
-        // Records that wait might already be beyond another threshold.
+        // Waiting records may already exceed the new threshold.
         self.use_records(cx, here, None, None);
         let events = schedule.entries().filter_map(|it| cx.event(it.event));
         let (groups, all_wait) = events
@@ -419,8 +420,8 @@ impl Pebs {
         }
     }
 
-    /// Lets no overflow be recorded, and discards the records. Tells others that PEBS_DATA_CFG has
-    /// this value.
+    /// Stops the recording of overflows, and discards the records. Publishes `data_config` as the
+    /// value of PEBS_DATA_CFG.
     fn end(own: &mut PebsOwn, here: Here<'_>, data_config: u64, irqs: &LocalInterruptDisabled) {
         here.pebs.counters.store(0, Relaxed);
         here.pebs.of_guests.store(0, Relaxed);
@@ -446,8 +447,8 @@ impl Pebs {
         here.pebs.with_records(count);
     }
 
-    /// Calls `f` for each precise event on the CPU with its counter, which is one of `counters`: of
-    /// all with precise events, or of some of them.
+    /// Calls `f` for each precise event on one of `counters`, which all have precise events, with
+    /// its counter.
     fn for_each_precise(
         &self,
         cx: &OnCpu<'_, Driver>,
@@ -455,8 +456,9 @@ impl Pebs {
         counters: CounterMask,
         mut f: impl FnMut(CounterId, &Event<Driver>, &CounterUse),
     ) {
-        // Until the event that has just got a counter is started, the one before it is the last
-        // there. That has left, and its id may be another precise event's, on another counter.
+        // Until an event that has just got a counter is started, the counter's last event is the
+        // previous one. That event has left, and its id may now belong to another precise event, on
+        // another counter.
         let is_on = |counter, event: &Event<Driver>| {
             event.data().precise.is_some() && event::counter(event).is_none_or(|it| it == counter)
         };
@@ -468,16 +470,14 @@ impl Pebs {
         }
     }
 
-    /// Returns the part of the records in `words` that is not in the counts yet, and records that
-    /// it is.
+    /// Returns the uncounted part of `words`, and marks it as counted.
     fn take_uncounted<'w>(here: Here<'_>, words: &'w [AtomicU64]) -> &'w [AtomicU64] {
         let counted = here.pebs.counted.load(Relaxed);
         here.pebs.counted.store(words.len(), Relaxed);
         words.get(counted..).unwrap_or(&[])
     }
 
-    /// Adds to the counts of precise events that there are so many new `records` for their
-    /// counters.
+    /// Adds the numbers of new `records` for each counter to the counts of `precise` events.
     #[inline]
     fn add_records(
         &self,
@@ -496,8 +496,8 @@ impl Pebs {
     }
 
     /// Brings the counts of precise events up to date with the records in `words`.
-    // With numbers of its own, since a tally takes twice the stack, of which there is little when
-    // samples are read.
+    // Does not use a tally, which takes twice the stack: little stack is left when samples are
+    // read.
     #[inline(never)]
     fn count(&self, cx: &OnCpu<'_, Driver>, here: Here<'_>, words: &[AtomicU64]) {
         let precise = here.pebs.counters();
@@ -505,7 +505,7 @@ impl Pebs {
         for record in Records::new(self.format, Self::take_uncounted(here, words)) {
             let (Owners::Of(owners) | Owners::OneOf(owners)) = record.owners(self.format, precise);
             for counter in owners {
-                // As in a tally.
+                // Does not overflow, as in a tally.
                 numbers[counter] = numbers[counter].wrapping_add(1);
             }
         }
@@ -513,7 +513,7 @@ impl Pebs {
     }
 
     /// Brings the counts of precise events up to date with the records in `words`, and counts these
-    /// in `tally`, which is [empty](Tally::NOTHING).
+    /// in `tally`, which must be [empty](Tally::NOTHING).
     #[inline(never)]
     fn tally(
         &self,
@@ -532,8 +532,8 @@ impl Pebs {
         }
     }
 
-    /// Makes samples of all records: overflows in the PMI (`nmi`), of which `branches` are those
-    /// that it has found. The counters are stopped.
+    /// Makes samples of all records: as overflows if in the PMI `nmi`, with the `branches` that the
+    /// PMI has read. The counters are stopped.
     #[inline(never)]
     fn use_records(
         &self,
@@ -556,9 +556,9 @@ impl Pebs {
         });
     }
 
-    /// Tells KVM of an overflow of its guest's buffer, if the PMI has interrupted a guest with
-    /// precise events: by an overflow of one of these, which KVM takes for that of the buffer
-    /// (`__kvm_perf_overflow()`, `arch/x86/kvm/pmu.c`).
+    /// Reports an overflow of the guest's buffer to KVM, if the PMI has interrupted a guest with
+    /// precise events. For this, one of these events overflows, which KVM takes for an overflow of
+    /// the buffer (`__kvm_perf_overflow()`, `arch/x86/kvm/pmu.c`).
     ///
     /// Mainline: `x86_pmu_handle_guest_pebs()`, `arch/x86/events/intel/core.c`.
     #[inline]
@@ -612,7 +612,7 @@ impl Pebs {
         let mut records = Records::new(self.format, words);
         if let (Some(record), 0) = (records.next(), records.left()) {
             if let Owners::Of(owners) = record.owners(self.format, precise) {
-                // Most often.
+                // The common case.
                 self.make_sample_of_one(cx, here, (&record, owners), &mut batch);
                 return;
             }
@@ -621,7 +621,7 @@ impl Pebs {
     }
 
     /// Makes samples of the only record, which belongs to the counters `owners`.
-    // A function of its own, since one record does not need the stack that several do.
+    // A function of its own, since one record needs less stack than several.
     #[inline(never)]
     fn make_sample_of_one<'a>(
         &self,
@@ -675,7 +675,7 @@ impl Pebs {
         }
     }
 
-    /// Makes a sample of a record: that of the overflow itself if `is_overflow`.
+    /// Makes a sample of a record, as the overflow itself if `is_overflow`.
     #[inline(always)]
     fn make_sample<'a>(
         &self,
@@ -703,8 +703,8 @@ impl Pebs {
         self.samples.hand_over(cx, code, &made, is_overflow, batch);
     }
 
-    /// Begins the next period of a precise event that the processor does not start anew: the
-    /// counter counts from 0.
+    /// Begins the next period of a precise event without auto-reload, whose counter the processor
+    /// has set to 0.
     fn begin_period(
         cx: &OnCpu<'_, Driver>,
         counter: CounterId,
@@ -768,7 +768,7 @@ impl Unit for Pebs {
         false
     }
 
-    /// The built-in driver finds PEBS_DATA_CFG as it has left it.
+    /// Restores PEBS_DATA_CFG to the value that the built-in driver left.
     fn restore(&self, own: &mut PebsOwn, shared: &PebsShared, site: Site<'_>) {
         let Some(data_config) = own.before.take() else {
             return;
@@ -798,14 +798,14 @@ impl Unit for Pebs {
         }
     }
 
-    /// Counters with precise events raise none.
+    /// Returns the counters with precise events, whose overflows raise no PMI.
     #[inline(always)]
     fn silent(&self, shared: &PebsShared) -> CounterMask {
         shared.counters()
     }
 
-    /// Records with branches are used before the branch records are read. The others get branches
-    /// from there.
+    /// Uses the records before the branch records are read, if they have branches of their own.
+    /// Otherwise wants the branch records for them.
     #[inline(always)]
     fn pmi_early(
         &self,
@@ -840,7 +840,7 @@ impl Unit for Pebs {
         }
     }
 
-    /// Lets no overflow be recorded.
+    /// Stops the recording of overflows.
     fn suspend(&self, shared: &PebsShared, site: Site<'_>) {
         if shared.enable.load(Relaxed) == 0 {
             return;

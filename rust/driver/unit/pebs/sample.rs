@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The samples that are made of records.
+//! Samples from PEBS records.
 
 use crate::{
     driver::{
@@ -57,7 +57,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// A record, and all else that its sample is made of.
+/// A record, and the other data from which its sample is made.
 pub(super) struct Made<'a, 'r> {
     pub(super) record: &'a Record<'r>,
     pub(super) event: &'a Event<Driver>,
@@ -65,16 +65,16 @@ pub(super) struct Made<'a, 'r> {
     pub(super) period: u64,
 }
 
-/// The parts that are common to samples which are made at the same time.
+/// The data that samples share which are made at the same time.
 pub(super) struct Batch<'a, 'b> {
     /// The PMI; [`None`] outside of it.
     pub(super) nmi: Option<&'a NmiContext>,
-    /// The branches that the PMI has found.
+    /// The branches that the PMI has read.
     pub(super) branches: Option<&'a mut InPmi<'b>>,
     /// The registers of the code that the PMI has interrupted, or zeros, with the address and flags
     /// of the last sample.
     pub(super) regs: PerfRegs<'a>,
-    /// Where records tell the time by the clock that the perf core uses.
+    /// The clock of records, if records contain the time and the perf core uses the same clock.
     pub(super) clock: Option<&'a TscClock>,
 }
 
@@ -94,7 +94,7 @@ impl Batch<'_, '_> {
     }
 }
 
-/// Gives the sample to the perf core: as an overflow, or to be written alone.
+/// Hands the sample to the perf core: as an overflow, or only for output.
 #[inline(always)]
 fn give(
     cx: &OnCpu<'_, Driver>,
@@ -110,25 +110,26 @@ fn give(
     }
 }
 
-/// The ways in which a machine's records become samples.
+/// The conversion of a machine's records to samples.
 pub(super) struct Samples {
     format: PebsFormat,
-    /// Where records tell the time.
+    /// Converts the time in records; [`None`] if they contain no time.
     clock: Option<TscClock>,
-    /// Where records do not tell the address of the instruction.
+    /// Finds the sampled instruction; [`None`] if records contain its address.
     decoder: Option<Decoder>,
-    /// Set if records have the address of the next instruction, and not of the instruction itself.
+    /// Set if the address in records is that of the next instruction, and not of the sampled one.
     traps: bool,
-    /// Set if the latency in a record is two.
+    /// Set if the latency field of a record has two latencies.
     two_latencies: bool,
-    /// Set if records tell the cycles to the instruction's retirement.
+    /// Set if records contain the cycles until the instruction's retirement.
     tells_retirement: bool,
 }
 
-/// Code between a branch and a sample, where records do not tell the address of the instruction.
+/// A buffer for the code between a branch and a sample, if records do not contain the address of
+/// the instruction.
 pub(super) type Code = CpuCell<Option<KVec<u8>>>;
 
-/// Makes room for code on `cpu`. Fails with `ENOMEM`. Process context.
+/// Allocates the buffer for code on `cpu`. Fails with `ENOMEM`. Process context.
 pub(super) fn new_code(cpu: CpuId, format: Option<PebsFormat>) -> Result<Code> {
     let code = match format {
         Some(format) if !format.tells_ip() => Some(KVec::from_elem(0, MAX_CODE, GFP_KERNEL)?),
@@ -138,7 +139,7 @@ pub(super) fn new_code(cpu: CpuId, format: Option<PebsFormat>) -> Result<Code> {
 }
 
 impl Samples {
-    /// Binds what it takes to make samples of the records of `pmu`. Process context.
+    /// Binds the kernel's functions that samples from records of `pmu` need. Process context.
     pub(super) fn bind(format: PebsFormat, pmu: &PmuInfo) -> Result<Self> {
         let decodes = !format.tells_ip();
         Ok(Self {
@@ -151,15 +152,16 @@ impl Samples {
         })
     }
 
-    /// Returns the clock of records, where they tell the time by the clock that the perf core uses.
+    /// Returns the clock of records, if records contain the time and the perf core uses the same
+    /// clock.
     pub(super) fn clock(&self) -> Option<&TscClock> {
         self.clock.as_ref().filter(|clock| clock.is_used())
     }
 
-    /// Makes a sample of a record, and hands it to the perf core: as an overflow, or to be written
-    /// alone.
+    /// Makes a sample of a record, and hands it to the perf core: as an overflow, or only for
+    /// output.
     ///
-    /// In the PMI, or in a callback while the PMU is disabled.
+    /// Context: the PMI, or a callback while the PMU is disabled.
     #[inline(always)]
     pub(super) fn hand_over<'a>(
         &self,
@@ -190,7 +192,7 @@ impl Samples {
         );
     }
 
-    /// The same for samples that have other parts.
+    /// Does the same for samples with more parts than the address, period and time.
     #[inline(never)]
     fn hand_over_parts<'a>(
         &self,
@@ -211,7 +213,7 @@ impl Samples {
             return;
         };
         let mut sample = Sample::new(made.period);
-        // The registers of the record may be those of a function that has returned.
+        // Uses the interrupted registers: the function of the record's registers may have returned.
         sample.add_callchain(event, batch.interrupted());
         let registers = record.flags_and_next_ip();
         if let Some((flags, _)) = registers {
@@ -232,8 +234,8 @@ impl Samples {
         }
         batch.add_time(&mut sample, made);
         if let Some(recorded) = &mut recorded {
-            // The latest number is that of the record if that has raised the PMI, but for a branch
-            // or two.
+            // If the record has raised the PMI, the present number of the latest branch fits it,
+            // except for a branch or two.
             let at_once = batch.nmi.is_some() && !event.data().can_wait();
             let latest = at_once && event.samples_latest_branch();
             recorded.take_recorded(record.branches(), latest, irqs);
@@ -245,13 +247,14 @@ impl Samples {
         }
         give(cx, event, &mut sample, batch.regs.as_regs(), is_overflow);
         if event.samples_registers() {
-            // They are for this event alone.
+            // The registers are for this event only.
             batch.regs.reset(batch.nmi.map(NmiContext::regs));
         }
     }
 
-    /// Returns the address of the sample, and whether it is exactly that of the instruction.
-    // Apart, since its stack is not needed when the sample is handed over.
+    /// Returns the address of the sample, and whether it is exactly the address of the sampled
+    /// instruction.
+    // Not inlined, since its stack is not needed when the sample is handed over.
     #[inline(never)]
     fn address(
         &self,
@@ -266,7 +269,8 @@ impl Samples {
         match (record.ip(), next) {
             (_, Some(next)) if level < 2 => (next, false),
             (Some(ip), _) => (ip, true),
-            // A fault and not a trap: the address is that of the instruction itself.
+            // The record describes a fault, not a trap: the address is that of the instruction
+            // itself.
             (None, Some(next)) if !self.traps => (next, true),
             (None, Some(next)) => {
                 let latest = batch.branches.as_deref().and_then(InPmi::latest);
@@ -279,7 +283,7 @@ impl Samples {
         }
     }
 
-    /// Returns the address of the instruction before that at `next`, by a search that has begun.
+    /// Returns the address of the instruction before the one at `next`, by completing `search`.
     fn before(
         &self,
         code: &Code,
@@ -328,7 +332,7 @@ impl Samples {
         };
         let cycles = record.transaction_cycles();
         let latency = match self.format {
-            // The field has no meaning for other events.
+            // The latency field has no meaning for other events.
             PebsFormat::Nehalem | PebsFormat::Haswell | PebsFormat::Skylake
                 if data != PebsData::LoadLatency =>
             {
