@@ -2,9 +2,9 @@
 
 //! The hooks of a unit, and the parts of the driver that a unit may use besides its own state.
 //!
-//! A unit imports this file and the [hardware](crate::driver::hw), and neither the state of a CPU
-//! nor the list of units, which import the unit. It names [`Driver`] as the type that events and
-//! callbacks have as a parameter.
+//! A unit imports this file and the [hardware](crate::driver::hw). It imports neither the state of
+//! a CPU nor the list of units, since these import the unit. It names [`Driver`] as the type
+//! parameter of events and callbacks.
 
 use super::lbr::records::InPmi;
 use crate::{
@@ -38,15 +38,15 @@ use kernel::{
     prelude::*, //
 };
 
-/// The machine, in which units [look](Unit::find) for what they drive.
+/// The machine, in which units [look](Unit::find) for their hardware.
 pub(in crate::driver) struct Found<'a> {
-    /// The hardware. A unit that cannot be used takes its capability away.
+    /// The hardware. The unit clears its capability here if it cannot be used.
     pub(in crate::driver) hardware: &'a mut Hardware,
     /// The built-in driver, if it has initialised.
     pub(in crate::driver) builtin: Option<&'a Builtin>,
 }
 
-/// This CPU, as units see it.
+/// The units' view of this CPU.
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Site<'a> {
     pub(in crate::driver) id: CpuId,
@@ -56,7 +56,7 @@ pub(in crate::driver) struct Site<'a> {
     pub(in crate::driver) irqs: &'a LocalInterruptDisabled,
 }
 
-/// The counters of this CPU: the plan, and what their registers hold. Not for a PMI.
+/// The counters of this CPU: the plan, and the values of their registers. Not available in a PMI.
 pub(in crate::driver) struct PlanAndShadow<'a> {
     pub(in crate::driver) schedule: &'a CpuSchedule<EventId>,
     pub(in crate::driver) shadow: &'a mut Shadow,
@@ -77,16 +77,16 @@ impl PlanAndShadow<'_> {
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Pmi<'a> {
     pub(in crate::driver) nmi: &'a NmiContext,
-    /// What has raised it, as far as Intel's registers tell.
+    /// The sources of the PMI, as in Intel's status register.
     pub(in crate::driver) status: Status,
 }
 
 /// A feature with state of its own. [`units!`](super) lists them.
 ///
-/// Each hook gets the unit's own state. Hooks that a unit does not need do nothing and cost
-/// nothing: all calls are static.
+/// Each hook gets the unit's own state. The default hooks do nothing and cost nothing, since all
+/// calls are static.
 pub(in crate::driver) trait Unit: Sized {
-    /// The state of a CPU that callbacks use, and the PMI does not.
+    /// The state of a CPU that callbacks alone use.
     type Own: Default;
     /// The state of a CPU that callbacks share with the PMI.
     type Shared;
@@ -99,26 +99,26 @@ pub(in crate::driver) trait Unit: Sized {
     /// The name of the unit's file in debugfs, if it has one.
     const FILE: Option<&'static CStr> = None;
 
-    /// Looks for what the unit drives. [`None`] if the machine does not have it or it cannot be
+    /// Looks for the unit's hardware. [`None`] if the machine does not have it, or if it cannot be
     /// used, which is logged.
     ///
     /// Fails with `ENOMEM`. Process context, at load; changes nothing.
     fn find(found: &mut Found<'_>) -> Result<Option<Self>>;
 
-    /// Makes the state that callbacks on `cpu` share with the PMI, whether or not the machine has
-    /// the unit.
+    /// Creates the state that callbacks on `cpu` share with the PMI. Called even if the machine
+    /// does not have the unit.
     ///
     /// Fails with `ENOMEM`. Process context, at load.
     fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<Self::Shared>;
 
-    /// Logs what the unit adds to the PMU. Process context, at load.
+    /// Logs the features that the unit adds to the PMU. Process context, at load.
     fn announce(&self, _hardware: &Hardware) {}
 
-    /// Brings the unit's registers of this CPU into a known state: they may hold anything, because
+    /// Brings the unit's registers of this CPU into a known state. They may hold anything, because
     /// another driver has used them, the CPU was off or the machine was suspended. Returns whether
-    /// the unit has to be prepared anew for the events of the plan.
+    /// the unit must be [prepared](Self::prepare) again for the events of the plan.
     ///
-    /// The counters have been reset. No event counts, but those of the plan will.
+    /// The counters have been reset. No event counts, but the events of the plan will.
     #[inline(always)]
     fn reset(
         &self,
@@ -130,26 +130,26 @@ pub(in crate::driver) trait Unit: Sized {
         false
     }
 
-    /// Ends all use of this CPU: it goes down, or the driver is being unloaded. Leaves the unit's
-    /// registers as the next driver expects them.
+    /// Ends all use of this CPU: it is going offline, or the driver is being unloaded. Leaves the
+    /// unit's registers as the next driver expects them.
     ///
     /// All counters are off, and the plan is empty. PMIs are ignored.
     #[inline(always)]
     fn restore(&self, _own: &mut Self::Own, _shared: &Self::Shared, _site: Site<'_>) {}
 
-    /// Stops what ran with the counters, which have been stopped.
+    /// Stops the part of the unit that runs with the counters. The counters have been stopped.
     #[inline(always)]
     fn stop(&self, _own: &mut Self::Own, _site: Site<'_>) {}
 
-    /// Takes what the plan, which has changed, needs. Its counters are programmed next.
+    /// Takes the resources that the changed plan needs. Its counters are programmed next.
     #[inline(always)]
     fn take(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: PlanAndShadow<'_>) {}
 
-    /// Brings the unit in line with the events that are started, and with the plan if that has
-    /// `changed`. Counters are programmed and do not run.
+    /// Brings the unit in line with the started events, and with the plan if that has `changed`.
+    /// Counters are programmed and do not run.
     ///
-    /// Not called if no event was started or stopped and the plan is the same: what
-    /// [`stop`](Self::stop) undoes, [`start`](Self::start) has to redo.
+    /// Not called if no event was started or stopped and the plan is the same. So
+    /// [`start`](Self::start) must restore all that [`stop`](Self::stop) has undone.
     #[inline(always)]
     fn prepare(
         &self,
@@ -162,34 +162,35 @@ pub(in crate::driver) trait Unit: Sized {
     ) {
     }
 
-    /// Keeps the unit from the counters, which are going to count something else, until it is
-    /// [prepared](Self::prepare). The PMU is disabled.
+    /// Disconnects the unit from the counters, which are about to be used for other purposes, until
+    /// it is [prepared](Self::prepare) again. The PMU is disabled.
     #[inline(always)]
     fn suspend(&self, _shared: &Self::Shared, _site: Site<'_>) {}
 
-    /// Starts what runs with the counters, which run next. A PMI may already do the same
-    /// ([`go_on`](Self::go_on)).
+    /// Starts the part of the unit that runs with the counters. The counters run next. A PMI may
+    /// already do the same ([`go_on`](Self::go_on)).
     #[inline(always)]
     fn start(&self, _own: &mut Self::Own, _shared: &Self::Shared, _site: Site<'_>) {}
 
-    /// Gives back what the plan, which has changed, does without. Its counters run.
+    /// Gives back the resources that the changed plan does not use. Its counters run.
     #[inline(always)]
     fn release(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: PlanAndShadow<'_>) {}
 
-    /// Starts again what a PMI has stopped, at its end. Counters run next. Not on AMD's PMUs.
+    /// Restarts, at the end of a PMI, the part of the unit that the PMI has stopped. Counters run
+    /// next. Not called on AMD's PMUs.
     #[inline(always)]
     fn go_on(&self, _shared: &Self::Shared, _site: Site<'_>) {}
 
     /// Returns the counters whose overflows raise no PMI, since the unit handles them. Any context.
-    /// Not on AMD's PMUs.
+    /// Not called on AMD's PMUs.
     #[inline(always)]
     fn silent(&self, _shared: &Self::Shared) -> CounterMask {
         CounterMask::EMPTY
     }
 
-    /// Handles the part of a PMI that cannot wait until branch records are read and the PMI is
+    /// Handles the part of a PMI that must come before branch records are read and the PMI is
     /// acknowledged, and removes it from the status. Adds the counters whose events want the
-    /// branches. Not on AMD's PMUs.
+    /// branches. Not called on AMD's PMUs.
     #[inline(always)]
     fn pmi_early(
         &self,
@@ -202,7 +203,7 @@ pub(in crate::driver) trait Unit: Sized {
     }
 
     /// Handles the unit's part of a PMI, which has been acknowledged, before the overflows of
-    /// counters. Called again for interrupts that come meanwhile.
+    /// counters. Called again for further interrupts that are raised meanwhile.
     #[inline(always)]
     fn pmi(
         &self,
@@ -214,8 +215,8 @@ pub(in crate::driver) trait Unit: Sized {
     ) {
     }
 
-    /// Follows a switch of tasks: the task with this `data` comes to this CPU if `comes`, or else
-    /// leaves it.
+    /// Follows a switch of tasks: the task with this `data` is switched in if `comes` is set, and
+    /// switched out otherwise.
     #[inline(always)]
     fn switch(
         &self,
@@ -233,8 +234,8 @@ pub(in crate::driver) trait Unit: Sized {
         Ok(())
     }
 
-    /// Writes the unit's file, of the states that the CPUs' callbacks share with the PMI too.
-    /// Process context.
+    /// Writes the unit's file, from the unit's state and the shared states of `cpus`. Process
+    /// context.
     fn write<'a>(
         &self,
         _cpus: impl Iterator<Item = &'a Self::Shared>,

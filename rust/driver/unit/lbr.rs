@@ -11,9 +11,9 @@
 //! | [`LbrShared::mirror`] | callbacks on the CPU |
 //! | [`TaskData`] | `sched_task` on the CPU of the task |
 //!
-//! Branches are recorded while counters run, unless a guest of KVM has the records: it records its
-//! own when it runs. A PMI finds them [frozen](Mode::freezes), but for a call stack, and reads them
-//! once, if one of the events that it serves wants them.
+//! Branches are recorded while counters run, unless a guest of KVM has the records: the guest
+//! records its own branches when it runs. A PMI finds the records [frozen](Mode::freezes), except
+//! for a call stack. It reads them once, if one of the events that it serves wants them.
 
 pub(super) mod records;
 
@@ -73,20 +73,21 @@ pub(in crate::driver) use records::{
 
 /// The state of a CPU's branch records that callbacks share with the PMI.
 pub(in crate::driver) struct LbrShared {
-    /// How branches are recorded while counters run, a [`Mode`].
+    /// The way in which branches are recorded while counters run, a [`Mode`].
     mode: AtomicU8,
     /// The branches of a PMI. [`None`] if the machine has no records.
     sampled: CpuCell<Option<KBox<Sampled>>>,
     /// The value of LBR_SELECT or LBR_CTL while branches are recorded.
     select: AtomicU32,
-    /// Tells others how branches are recorded. [`None`] if the built-in driver, which they ask, has
-    /// not initialised.
+    /// Publishes the recording of branches. [`None`] if the built-in driver, whose data others
+    /// read, has not initialised.
     mirror: Option<BranchMirror>,
 }
 
 impl LbrShared {
-    /// Tells others how branches are recorded: the value of LBR_SELECT, and a set of the kernel's
-    /// kinds of branches. [`None`]: not at all. To be called before they are.
+    /// Publishes the recording of branches: the value of LBR_SELECT, and a set of the kernel's
+    /// kinds of branches; [`None`] if branches are not recorded. Must be called before the
+    /// recording changes.
     fn tell(&self, recorded: Option<(u32, u32)>, irqs: &LocalInterruptDisabled) {
         if let Some(mirror) = &self.mirror {
             mirror.set(recorded, irqs);
@@ -108,13 +109,14 @@ impl LbrShared {
 #[derive(Default)]
 pub(in crate::driver) struct LbrOwn {
     state: State,
-    /// Set while branches are being recorded, as far as the callbacks know.
+    /// Set from [`start`](Unit::start) to the next [`stop`](Unit::stop). A PMI does not change it.
     running: bool,
 }
 
 impl Branches {
     /// Reads the branch records in a PMI, if an event on one of the counters that have `overflowed`
-    /// wants them. Before the PMI is acknowledged, since that may let branches be recorded again.
+    /// wants them. Must be called before the PMI is acknowledged, since that may restart the
+    /// recording.
     #[inline]
     pub(in crate::driver) fn read_in_pmi<'a>(
         &'a self,
@@ -152,8 +154,8 @@ impl Branches {
         })
     }
 
-    /// Prepares for branches from PEBS records. [`None`] without branch records, or while others
-    /// use the branches.
+    /// Returns the buffer for branches from PEBS records. [`None`] if no branches are recorded, or
+    /// while another part of the driver uses the buffer.
     pub(in crate::driver) fn recorded<'a>(
         &'a self,
         shared: &'a LbrShared,
@@ -195,10 +197,10 @@ impl Branches {
         };
         if mode == Mode::OFF {
             shared.tell(None, cx.irqs());
-            // A snapshot since the PMU was disabled may have started the recording again.
+            // A snapshot since the PMU was disabled may have restarted the recording.
             self.registers.stop(cx.irqs());
         }
-        // After others have been told: a snapshot in an NMI writes LBR_SELECT, too.
+        // After `tell()`: a snapshot in an NMI writes LBR_SELECT, too.
         let steps = own.state.prepare(wanted);
         self.take(steps, None, cx.irqs());
         shared.mode.store(mode.0, Relaxed);
@@ -242,7 +244,7 @@ impl Unit for Branches {
         pr_info!("samples can have the last {} branches\n", self.lbr.depth);
     }
 
-    /// Branches are not recorded any more.
+    /// Stops the recording of branches.
     fn reset(
         &self,
         own: &mut LbrOwn,
@@ -251,7 +253,7 @@ impl Unit for Branches {
         _counters: PlanAndShadow<'_>,
     ) -> bool {
         own.running = false;
-        // Those of events that stay are to be prepared anew.
+        // Events that stay and want branches must be prepared again.
         let changed = shared.is_used() || own.state.filter().is_some();
         own.state.forget();
         self.registers.stop(site.irqs);
@@ -259,7 +261,7 @@ impl Unit for Branches {
     }
 
     fn restore(&self, own: &mut LbrOwn, shared: &LbrShared, site: Site<'_>) {
-        // First, so that no snapshot starts the recording again.
+        // First, so that no snapshot restarts the recording.
         shared.tell(None, site.irqs);
         self.registers.stop(site.irqs);
         if shared.is_used() {
@@ -271,7 +273,7 @@ impl Unit for Branches {
         own.state.forget();
     }
 
-    /// Stops to record branches.
+    /// Stops the recording of branches.
     #[inline(always)]
     fn stop(&self, own: &mut LbrOwn, site: Site<'_>) {
         if own.running {
@@ -302,7 +304,7 @@ impl Unit for Branches {
         }
     }
 
-    /// Starts to record branches, if an event wants them.
+    /// Starts the recording of branches, if an event wants them.
     #[inline(always)]
     fn start(&self, own: &mut LbrOwn, shared: &LbrShared, site: Site<'_>) {
         if shared.is_used() {
@@ -311,7 +313,7 @@ impl Unit for Branches {
         }
     }
 
-    /// Lets branches be recorded again, unless acknowledging the PMI did.
+    /// Restarts the recording of branches, unless acknowledging the PMI has done so.
     #[inline(always)]
     fn go_on(&self, shared: &LbrShared, site: Site<'_>) {
         if shared.is_used() && !self.thaws_by_acknowledging {
@@ -319,8 +321,8 @@ impl Unit for Branches {
         }
     }
 
-    /// Saves the call stack of the task that leaves this CPU, and resets or restores the records
-    /// for one that comes.
+    /// Saves the call stack of a task that is switched out, and resets or restores the records for
+    /// a task that is switched in.
     #[inline(never)]
     fn switch(
         &self,

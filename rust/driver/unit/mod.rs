@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Features that have their own state, of a PMU, a core or a CPU.
+//! Units: features with state of their own, per PMU, per core or per CPU.
 //!
-//! A unit is a type with the [`Unit`] trait and a line in the list below. The list gives it its
-//! places in the state of a PMU ([`Units`]), of each CPU ([`UnitsOwn`], [`UnitsShared`]) and of
-//! tasks ([`TaskData`]), and calls its hooks. All calls are static.
+//! A unit is a type that implements [`Unit`] and has a line in the list below. The list gives the
+//! unit its fields in the state of a PMU ([`Units`]), of each CPU ([`UnitsOwn`], [`UnitsShared`])
+//! and of tasks ([`TaskData`]), and calls its hooks. All calls are static.
 //!
 //! # What a unit may touch
 //!
-//! A hook gets the unit's own state, and this CPU as far as all units need it: the hardware, the
-//! events that a PMI handles, and, where no PMI can come in between, the plan and the register
-//! shadow. A unit does not reach for another unit's state. The unit that has what several need
-//! offers it to all, as `lbr` does with [`InPmi`], the branches that the PMI has found: any sample
-//! may have them. State that CPUs share is in the unit itself, behind a lock ([`northbridge`]).
+//! A hook gets the unit's own state, and the parts of this CPU's state that all units need: the
+//! hardware, the events that a PMI handles, and, where no PMI can interrupt, the plan and the
+//! register shadow. A unit does not access another unit's state. A unit with data that several
+//! units need offers it to all: `lbr` offers [`InPmi`], the branches that the PMI has read, which
+//! any sample may contain. State that CPUs share is in the unit itself, behind a lock
+//! ([`northbridge`]).
 //!
 //! # Order
 //!
-//! Hooks are called in the order of the list, and each hook at one place among the steps of the
+//! Hooks are called in the order of the list. Each hook has its place among the steps of the
 //! counters:
 //!
 //! ```text
@@ -28,24 +29,25 @@
 //!  the end                counters are cleared ─► restore ─► LVTPC and GLOBAL_CTRL are given back
 //! ```
 //!
-//! This must hold, because of the hardware:
+//! The hardware requires this order:
 //!
-//! - A TSX transaction must not find an event on counter 3, nor an event the counter of a
-//!   transaction: `tfa` takes the counter before its registers are written, and gives it back when
-//!   its event select is 0. So `take` comes before the counters are programmed, `release` after,
-//!   and in `reset` and `restore` counters are cleared first.
-//! - A counter with PEBS that overflows writes a record to the buffer: PEBS_ENABLE and the
+//! - TSX transactions and events must not use counter 3 at the same time: `tfa` takes the counter
+//!   before its registers are written, and gives it back when its event select is 0. So `take`
+//!   comes before the counters are programmed, `release` after, and in `reset` and `restore`
+//!   counters are cleared first.
+//! - An overflow of a counter with PEBS writes a record to the buffer. So PEBS_ENABLE and the
 //!   threshold are written while counters are stopped (`prepare`), and PEBS_ENABLE is 0 before
 //!   GLOBAL_CTRL is given back.
-//! - Branches are recorded only while counters count, or those of this driver would be in the
-//!   stacks: `start` is the last step before counters run, `stop` the first after. From version 4
-//!   on, acknowledging a PMI lets branches be recorded again: they are read before.
-//! - A snapshot of the branches, which a BPF program may take in an NMI, starts the recording again
-//!   if others have been told that branches are recorded: `lbr` tells them first, then stops.
-//! - A counter of the northbridge may be written by another CPU as soon as it is released, which
-//!   `release` and `restore` do.
+//! - Branches are recorded only while counters count; otherwise this driver's own branches would be
+//!   in the stacks. So `start` is the last step before counters run, and `stop` the first step
+//!   after they stop. From version 4 on, acknowledging a PMI restarts the recording, so branches
+//!   are read before.
+//! - A snapshot of the branches, which a BPF program may take in an NMI, restarts the recording if
+//!   it is published that branches are recorded. So `lbr` first withdraws that, and then stops.
+//! - Another CPU may write a counter of the northbridge as soon as it is released. So only
+//!   `release` and `restore`, after the counters are programmed or cleared, release it.
 //!
-//! Among the units, any order does for the hardware.
+//! The hardware requires no order among the units.
 
 pub(super) mod hooks;
 pub(super) mod lbr;
@@ -84,10 +86,10 @@ use kernel::{
 };
 use lbr::InPmi;
 
-/// Makes the states of units, and calls their hooks in the order of the list.
+/// Defines the states of units, and calls their hooks in the order of the list.
 macro_rules! units {
     ($($(#[$doc:meta])* $name:ident: $unit:ty,)*) => {
-        /// The units of a PMU. [`None`] for those that the machine does not have.
+        /// The units of a PMU. [`None`] for units that the machine does not have.
         pub(super) struct Units {
             $($(#[$doc])* pub(super) $name: Option<$unit>,)*
         }
@@ -333,7 +335,7 @@ macro_rules! units {
     };
 }
 
-// Their lines in the log are in this order too.
+// The units' lines in the log are in this order too.
 units! {
     /// Counter 3, if TSX transactions use it too.
     tfa: tfa::Tfa,

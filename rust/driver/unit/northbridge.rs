@@ -4,7 +4,7 @@
 //! family 14h.
 //!
 //! [`logic::smt::northbridge`](crate::logic::smt::northbridge) decides; this file takes the node's
-//! lock. Of all CPUs, the one with the node's number lends its lock to the node.
+//! lock. A node uses the lock of the CPU with the node's number.
 //!
 //! # Locks
 //!
@@ -52,9 +52,9 @@ use kernel::{
     prelude::*, //
 };
 
-/// The northbridges of the machine, where CPUs have to agree on their counters.
+/// The northbridges of the machine, if CPUs have to agree on the northbridge's counters.
 pub(in crate::driver) struct Northbridges {
-    /// The counters of the northbridge of the node with a CPU's number, if there is one.
+    /// By CPU number: the northbridge of the node with the same number, if there is one.
     nodes: PerCpu<RawSpinLock<Northbridge>>,
 }
 
@@ -66,7 +66,7 @@ impl Northbridges {
 
     /// Calls `change` to add to the plan of this CPU, without the counters that the northbridge
     /// uses for other CPUs. On these processors a core has one thread, and TSX does not exist.
-    /// `thread` learns the limits that a refusal was decided under.
+    /// Records the limits of a refusal in `thread`.
     #[cold]
     #[inline(never)]
     pub(in crate::driver) fn plan(
@@ -91,7 +91,7 @@ impl Northbridges {
         Ok(())
     }
 
-    /// Releases the northbridge's counters of this CPU, but those in `kept`.
+    /// Releases the northbridge's counters that this CPU uses, except those in `kept`.
     #[cold]
     fn release_all_but(&self, kept: CounterMask, site: Site<'_>) {
         if let Some(mut node) = self.node_of(site) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! TFA (TSX force abort): counter 3 of processors whose TSX transactions use it as well.
+//! TFA (TSX force abort): counter 3 of processors on which TSX transactions use this counter, too.
 //!
-//! The CPU's TSX transactions are made to abort as long as an event is on counter 3. A user who
-//! prefers transactions to a fourth counter writes 0 to `allow_tsx_force_abort` in sysfs. Mainline:
-//! `intel_tfa_commit_scheduling()`, `intel_tfa_pmu_enable_all()` and `set_sysctl_tfa()`,
-//! `update_tfa_sched()`, `show_sysctl_tfa()`, `arch/x86/events/intel/core.c`; there, events get the
-//! counter at the next rotation after a 1 is written, here at once.
+//! TSX transactions on a CPU are made to abort as long as an event is on counter 3. A user who
+//! prefers transactions to a fourth counter writes 0 to `allow_tsx_force_abort` in sysfs.
+//!
+//! Mainline: `intel_tfa_commit_scheduling()`, `intel_tfa_pmu_enable_all()` and `set_sysctl_tfa()`,
+//! `update_tfa_sched()`, `show_sysctl_tfa()`, `arch/x86/events/intel/core.c`. There, events get the
+//! counter at the next rotation after a 1 is written; here, at once.
 
 use super::hooks::{
     Found,
@@ -44,7 +45,7 @@ pub(in crate::driver) struct CpuState {
     abort: bool,
 }
 
-/// TFA's state of a PMU whose counter 3 TSX transactions use.
+/// TFA's state of a PMU on which TSX transactions use counter 3.
 pub(in crate::driver) struct Tfa {
     /// Set if transactions may be made to abort.
     allow_abort: AtomicBool,
@@ -64,7 +65,7 @@ impl Tfa {
         self.allow_abort.load(Relaxed)
     }
 
-    /// Sets whether transactions may be made to abort. Returns whether this changes it.
+    /// Sets whether transactions may be made to abort. Returns whether the setting has changed.
     pub(in crate::driver) fn allow_abort(&self, allow: bool) -> bool {
         self.allow_abort.swap(allow, Relaxed) != allow
     }
@@ -130,7 +131,7 @@ impl Unit for Tfa {
         }
     }
 
-    /// Lets transactions run if counter 3, which is switched off then, is not planned.
+    /// Lets transactions run if counter 3 is not planned. The counter has been switched off.
     #[inline]
     fn release(&self, own: &mut CpuState, site: Site<'_>, counters: PlanAndShadow<'_>) {
         if own.abort && wanted(&counters).is_none() {

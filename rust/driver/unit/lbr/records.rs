@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The branch records: how they are read, saved and restored, and become parts of samples.
+//! The branch records: reading, saving and restoring them, and adding them to samples.
 
 use crate::{
     driver::{
@@ -60,12 +60,12 @@ pub(in crate::driver) struct Branches {
     pub(super) lbr: lbr::Lbr,
     pub(super) registers: LbrRegisters,
     functions: Functions,
-    /// Set if acknowledging a PMI lets branches be recorded again: from version 4 of architectural
-    /// performance monitoring on.
+    /// Set if acknowledging a PMI restarts the recording of branches: from version 4 of
+    /// architectural performance monitoring on.
     pub(super) thaws_by_acknowledging: bool,
     /// Set if aborts of TSX transactions are recorded twice.
     abort_twice: bool,
-    /// Set if LBR_SELECT is the core's, so that the other thread may write it.
+    /// Set if the threads of a core share LBR_SELECT, so that the other thread may write it.
     pub(super) shares_select: bool,
 }
 
@@ -111,7 +111,8 @@ impl Branches {
         matches!(self.lbr.format, Format::Amd { .. })
     }
 
-    /// Takes `steps` before branches are recorded. `data` is that of the task which has come.
+    /// Carries out `steps` before branches are recorded. `data` is the data of the task that was
+    /// switched in.
     pub(super) fn take(
         &self,
         steps: Steps,
@@ -140,8 +141,7 @@ impl Branches {
         }
     }
 
-    /// Returns whether the registers still hold a call stack that has been saved: deep sleep may
-    /// reset them.
+    /// Returns whether the registers still hold a saved call stack: deep sleep may have reset them.
     fn holds(&self, data: &TaskData, irqs: &LocalInterruptDisabled) -> bool {
         let registers = self.registers.writable();
         registers.is_some_and(|it| it.has(data.latest, irqs))
@@ -164,7 +164,7 @@ impl Branches {
         }
     }
 
-    /// Restores the records that `data` has, and resets the others.
+    /// Restores the records in `data`, and resets the others.
     fn restore(&self, data: &TaskData, irqs: &LocalInterruptDisabled) {
         let Some(registers) = self.registers.writable() else {
             return;
@@ -190,12 +190,12 @@ impl Branches {
         registers.set_latest(latest, irqs);
     }
 
-    /// Reads the records into `sampled`. Branches are not recorded, or only those of a call stack.
+    /// Reads the records into `sampled`. The recording is stopped, except that of a call stack.
     pub(super) fn read(&self, sampled: &mut Sampled, mode: Mode, irqs: &LocalInterruptDisabled) {
         let latest = self.registers.latest(irqs);
         sampled.latest = self.lbr.latest_branch(latest);
         sampled.recorded.clear();
-        // Architectural LBRs have the types of branches there, which software filters go by.
+        // INFO of architectural LBRs has the types of branches, which software filters need.
         let info = mode.needs_info() || self.lbr.is_architectural();
         for age in 0..self.registers.depth() {
             let Some(record) = self.registers.read(latest, age, info, irqs) else {
@@ -214,7 +214,7 @@ impl Branches {
                 continue;
             }
             if self.abort_twice && branch.flags.has(Flags::ABORT) {
-                // The one before is the same abort, recorded again after it.
+                // The previous record is the same abort, which the processor records twice.
                 sampled.recorded.pop();
             }
             sampled.recorded.push(branch);
@@ -222,12 +222,12 @@ impl Branches {
     }
 }
 
-/// How the branches of a CPU are recorded.
+/// The way in which the branches of a CPU are recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mode(pub(super) u8);
 
 impl Mode {
-    /// Not at all.
+    /// No branches are recorded.
     pub(super) const OFF: Self = Self(0);
     const ON: u8 = 1 << 0;
     const CALL_STACK: u8 = 1 << 1;
@@ -239,8 +239,8 @@ impl Mode {
         Self(Self::ON | call_stack | info)
     }
 
-    /// Returns whether a PMI is to stop the recording: not that of a call stack, whose depth a call
-    /// or return close to the PMI may change (`__intel_pmu_lbr_enable()`,
+    /// Returns whether a PMI stops the recording. It must not stop that of a call stack, whose
+    /// depth a call or return close to the PMI may change (`__intel_pmu_lbr_enable()`,
     /// `arch/x86/events/intel/lbr.c`).
     pub(super) fn freezes(self) -> bool {
         self.0 & Self::CALL_STACK == 0
@@ -255,13 +255,13 @@ impl Mode {
 /// The branches that a PMI has found.
 pub(super) struct Sampled {
     recorded: Recorded,
-    /// The number of the latest, see [`BranchStack::fill`].
+    /// The number of the latest branch, see [`BranchStack::fill`].
     latest: u64,
-    /// Those that the event which is being served has asked for.
+    /// The branches that the event being served has requested.
     stack: BranchStack,
 }
 
-// It passes through the stack: not much else may be there then.
+// Not inlined: the value passes through the kernel's stack, which must not hold much else then.
 #[inline(never)]
 pub(super) fn new_sampled() -> Result<KBox<Sampled>> {
     let sampled = Sampled {
@@ -283,14 +283,14 @@ pub(crate) struct TaskData {
     latest: u32,
     /// The number of records.
     len: u32,
-    /// The value of LBR_SELECT, of a guest.
+    /// The value of a guest's LBR_SELECT.
     select: u32,
     records: [registers::Record; MAX_BRANCHES],
 }
 
 impl TaskData {
-    /// Returns the number of the saved call stack; [`None`] if there is none. No save of `cpu` has
-    /// the number if the stack was saved on another CPU.
+    /// Returns the number of the saved call stack; [`None`] if there is none. If the stack was
+    /// saved on another CPU, returns 0, which is no save's number on `cpu`.
     pub(super) fn saved(&self, cpu: CpuId) -> Option<u64> {
         match self.save {
             0 => None,
@@ -307,14 +307,14 @@ pub(in crate::driver) struct InPmi<'a> {
 }
 
 impl InPmi<'_> {
-    /// Returns the latest branch: its address and that of its target.
+    /// Returns the latest branch: the addresses of the branch and of its target.
     pub(in crate::driver) fn latest(&self) -> Option<(u64, u64)> {
         self.sampled.as_ref()?.recorded.latest()
     }
 
-    /// Replaces the branches by those of a PEBS record: words of FROM, TO and INFO each, the latest
-    /// first. The record lacks the number of the latest branch: it is read from the register if
-    /// `latest`, and unknown otherwise.
+    /// Replaces the branches by the branches of a PEBS record: three words each (FROM, TO and
+    /// INFO), the latest branch first. The record lacks the number of the latest branch: it is read
+    /// from the register if `latest`, and unknown otherwise.
     ///
     /// Mainline: `intel_pmu_store_pebs_lbrs()`, `arch/x86/events/intel/lbr.c`.
     pub(in crate::driver) fn take_recorded(
@@ -345,7 +345,7 @@ impl InPmi<'_> {
         }
     }
 
-    /// Adds the branches that `event` has asked for to its `sample`. In the PMI.
+    /// Adds the branches that `event` has requested to its `sample`. Context: the PMI.
     pub(in crate::driver) fn add_to<'s>(
         &'s mut self,
         sample: &mut Sample<'s>,
