@@ -79,8 +79,8 @@ use known::{
 impl Demands {
     /// Returns the demand of the groups of `context` that contend with one another now, if cached:
     /// the demand of all groups. If one of these is corrupting, returns the demand of the groups
-    /// that can be on the CPU with its present task, or that of all groups if the former is not
-    /// cached.
+    /// that can be on the CPU with its present task; if this is not cached, the demand of all
+    /// groups.
     fn now(&mut self, context: &Context<'_, Driver>) -> Option<&Wants> {
         let all = follow(&mut *self.contexts, context, None)?;
         let all = all.1.groups.wants();
@@ -555,7 +555,7 @@ impl Driver {
     }
 
     /// Returns the conditions of a search for groups of `context`. `wants` is the demand of all of
-    /// its groups, and `active` that of the active ones.
+    /// its groups, and `active` the demand of its active groups.
     fn conditions<'a>(
         &self,
         cx: &Scheduling<'_, Self>,

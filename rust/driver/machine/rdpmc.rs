@@ -77,7 +77,7 @@ impl Page {
         }
     }
 
-    /// Returns whether this page, which is that of `event`, gets an index. Any context.
+    /// Returns whether this page, which belongs to `event`, gets an index. Any context.
     ///
     /// With the built-in driver, each page gets an index (`x86_pmu_event_idx()`,
     /// `arch/x86/events/core.c`).

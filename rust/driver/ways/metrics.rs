@@ -6,7 +6,7 @@
 //! start, and each time that an event is read, so that the shares describe a short time. The count
 //! of a stopped event is complete; nothing is kept in the registers, which another group may use
 //! next. Metrics are not programmed: they count while the slots of their group do, so the bit for
-//! PERF_METRICS in GLOBAL_CTRL is set and cleared with that of the slots.
+//! PERF_METRICS in GLOBAL_CTRL is set and cleared with the bit for the slots.
 //!
 //! # The PMI
 //!

@@ -69,7 +69,7 @@ const NEEDS: usize = 9;
 /// The demand of all groups of a context. Removed groups may still be included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
-    /// The counters that at least one group may use, and those that at least two may use.
+    /// The counters that at least one group may use, and the counters that at least two may use.
     once: CounterMask,
     twice: CounterMask,
     /// By the number of general-purpose counters that a group needs (the last class is for all

@@ -190,7 +190,7 @@ impl Branches {
         registers.set_latest(latest, irqs);
     }
 
-    /// Reads the records into `sampled`. The recording is stopped, except that of a call stack.
+    /// Reads the records into `sampled`. The recording is stopped, except for a call stack.
     pub(super) fn read(&self, sampled: &mut Sampled, mode: Mode, irqs: &LocalInterruptDisabled) {
         let latest = self.registers.latest(irqs);
         sampled.latest = self.lbr.latest_branch(latest);
@@ -239,8 +239,8 @@ impl Mode {
         Self(Self::ON | call_stack | info)
     }
 
-    /// Returns whether a PMI stops the recording. It must not stop that of a call stack, whose
-    /// depth a call or return close to the PMI may change (`__intel_pmu_lbr_enable()`,
+    /// Returns whether a PMI stops the recording. It must not stop the recording of a call stack,
+    /// whose depth a call or return close to the PMI may change (`__intel_pmu_lbr_enable()`,
     /// `arch/x86/events/intel/lbr.c`).
     pub(super) fn freezes(self) -> bool {
         self.0 & Self::CALL_STACK == 0

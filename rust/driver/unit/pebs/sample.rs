@@ -117,7 +117,7 @@ pub(super) struct Samples {
     clock: Option<TscClock>,
     /// Finds the sampled instruction; [`None`] if records contain its address.
     decoder: Option<Decoder>,
-    /// Set if the address in records is that of the next instruction, and not of the sampled one.
+    /// Set if records contain the address of the next instruction, and not of the sampled one.
     traps: bool,
     /// Set if the latency field of a record has two latencies.
     two_latencies: bool,
@@ -269,7 +269,7 @@ impl Samples {
         match (record.ip(), next) {
             (_, Some(next)) if level < 2 => (next, false),
             (Some(ip), _) => (ip, true),
-            // The record describes a fault, not a trap: the address is that of the instruction
+            // PEBS is a fault here, not a trap: records contain the address of the instruction
             // itself.
             (None, Some(next)) if !self.traps => (next, true),
             (None, Some(next)) => {
