@@ -34,13 +34,15 @@ pub(in crate::driver) struct Common {
     pub(in crate::driver) cpus: Cpus,
     /// Set if overflows become samples.
     pub(in crate::driver) samples: bool,
-    /// Set if waiting groups are offered in this driver's order.
+    /// Set if this driver, and not the perf core, determines the order in which waiting groups are
+    /// tried.
     pub(in crate::driver) orders_groups: bool,
-    /// Set if an event's overflow can end the turn of the groups on a CPU.
+    /// Set if an event's overflow can make the groups on a CPU rotate early (`switch`).
     pub(in crate::driver) can_switch: bool,
-    /// Set if this driver can make another CPU schedule its events anew.
+    /// Set if this driver may need to make another CPU schedule its events anew, and can.
     pub(in crate::driver) can_resched: bool,
-    /// User space's access to counters by `rdpmc`, and the built-in driver.
+    /// User space's access to counters by `rdpmc`. Has the handle of the built-in driver, if that
+    /// was found.
     pub(in crate::driver) user_read: UserRead,
     /// The setting `freeze_on_smi`, which stops counters in system management mode.
     pub(in crate::driver) smi: Smi,

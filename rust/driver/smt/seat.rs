@@ -33,10 +33,11 @@ use kernel::{
     prelude::*, //
 };
 
-/// The state that a CPU shares with its sibling.
+/// A CPU's part of the state by which the threads of a core share resources.
 #[pin_data]
 pub(in crate::driver) struct Sharing {
-    /// The core that this CPU founds if it goes online before its sibling; otherwise unused.
+    /// The state of the core for both threads, if this CPU has gone online before its sibling: it is
+    /// the *founder*. Otherwise unused.
     #[pin]
     pub(super) core: RawSpinLock<Core>,
     /// The CPU's seat: [`Seat::encode`], or [`NO_SEAT`]. Only the CPU itself writes it.
@@ -64,7 +65,7 @@ impl Seat {
     }
 
     fn decode(code: u64) -> Option<Self> {
-        // The code of a seat has no bits that the cast drops.
+        // A founder's number fits in 32 bits; `NO_SEAT` does not, and gives `None`.
         let founder = CpuId::from_u32(u32::try_from(code >> 1).ok()?)?;
         let thread = match code & 1 {
             0 => Thread::First,
@@ -75,7 +76,7 @@ impl Seat {
 }
 
 impl Sharing {
-    /// Creates the state of a CPU that is offline.
+    /// Creates the state of a CPU that has no seat yet.
     pub(in crate::driver) fn new(pmu: &PmuInfo) -> impl PinInit<Self, Error> + use<> {
         let gp = pmu.capabilities.gp();
         let shares_registers = pmu.model.offcore_scope == Scope::Core;

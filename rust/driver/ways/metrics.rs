@@ -2,10 +2,10 @@
 
 //! Events that do not count on a counter alone: topdown metrics and the slots that lead them.
 //!
-//! Fixed counter 3 and PERF_METRICS are one resource. Both are set to 0 together: when the slots
-//! start, and each time that an event is read, so that the shares describe a short time. The count
-//! of a stopped event is complete; nothing is kept in the registers, which another group may use
-//! next. Metrics are not programmed: they count while the slots of their group do, so the bit for
+//! Fixed counter 3 and PERF_METRICS are one resource. Both are set to 0 together, so that the shares
+//! describe a short time: when the slots start, when the slots or a metric are read outside of an
+//! NMI (of a group, once), and after an overflow. The count of a stopped event is complete; nothing
+//! is kept in the registers, which another group may use next. Metrics are not programmed: they count while the slots of their group do, so the bit for
 //! PERF_METRICS in GLOBAL_CTRL is set and cleared with the bit for the slots.
 //!
 //! # The PMI
@@ -17,7 +17,8 @@
 //! - No count grows while the registers are set to 0, from the first write until the last event's
 //!   value is updated: the PMU is stopped, and a register value below the remembered one adds
 //!   nothing.
-//! - In an NMI, reading does not set the registers to 0; only an overflow does.
+//! - An NMI that reads an event does not set the registers to 0. One does so that handles an
+//!   overflow, or restarts the slots.
 //! - Metrics are never halted ([`PmiState::halt`]); a metric that an NMI has stopped is skipped
 //!   because it is a stopped event.
 
@@ -71,7 +72,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
         (counter, event): (CounterId, &Event<Driver>),
         shadow: &mut Shadow,
     ) {
-        // Counts metrics that were not stopped with their slots.
+        // Metrics may still count although their slots were stopped: bring their counts up to date.
         self.count_metrics(false);
         shadow.start(counter, 0, |write| {
             self.hardware().write(write, self.cx.irqs());
@@ -95,7 +96,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
     }
 
     /// Brings the counts of all slots and metrics up to date. Sets the registers to 0 if `anew`.
-    /// The counters are stopped.
+    /// The counters must be stopped.
     pub(in crate::driver) fn read(self, anew: bool) {
         self.count_metrics(false);
         if anew {
@@ -109,7 +110,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
         self.remember_written(counter, event, 0);
     }
 
-    /// Handles an overflow of fixed counter 3 while it counts for metrics (`slots`), or of
+    /// Handles an overflow of fixed counter 3, which counts for metrics, if `slots`; else one of
     /// PERF_METRICS. In a PMI.
     #[cold]
     #[inline(never)]
@@ -118,7 +119,8 @@ impl<'a, 'c> Topdown<'a, 'c> {
         self.set_zero();
     }
 
-    /// Calls `f` for each event on the CPU that counts with PERF_METRICS.
+    /// Calls `f` for each started slots or metric event on this CPU, with the place of its counter
+    /// among the topdown counters.
     fn for_each_topdown(self, mut f: impl FnMut(usize, (CounterId, &Event<Driver>), &CounterUse)) {
         for (n, counter) in self.shared.topdown().into_iter().enumerate() {
             let id = self.shared.last_event(counter);

@@ -210,9 +210,7 @@ impl Wants {
         events: impl Iterator<Item = OnCounter> + Clone,
         counters: CounterMask,
     ) -> bool {
-        let limits = |it: OnCounter| {
-            it.constraint.corrupting && it.counter.is_gp() && !it.rotates
-        };
+        let limits = |it: OnCounter| it.constraint.corrupting && it.counter.is_gp() && !it.rotates;
         if !counters.gp().is_empty() && events.clone().any(limits) {
             return true;
         }
