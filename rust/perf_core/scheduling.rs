@@ -113,8 +113,9 @@ impl<'a, T: InternalOperations> Scheduling<'a, T> {
         }
         let offers = self.data().offers_to_change();
         // SAFETY: Both are leaders of groups in one context, which is locked, and the leader of
-        // `group` is not a software event. The offers are taken back when the perf core enables the
-        // PMU, by the type invariant of `CpuState`, which is before it unlocks the context: in `perf_event_context_sched_in()`, `ctx_resched()`, `perf_cgroup_switch()` and
+        // `group` is not a software event. By the type invariant of `CpuState`, the offers are
+        // taken back when the perf core enables the PMU. It does so before it unlocks the context:
+        // in `perf_event_context_sched_in()`, `ctx_resched()`, `perf_cgroup_switch()` and
         // `perf_rotate_context()`, and around each event.
         unsafe { offers.push(group.0, self.group(event).0, true) };
     }

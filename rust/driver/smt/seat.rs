@@ -36,8 +36,8 @@ use kernel::{
 /// A CPU's part of the state by which the threads of a core share resources.
 #[pin_data]
 pub(in crate::driver) struct Sharing {
-    /// The state of the core for both threads, if this CPU has gone online before its sibling: it is
-    /// the *founder*. Otherwise unused.
+    /// The state of the core for both threads, if this CPU has gone online before its sibling and
+    /// so is the *founder*. Otherwise unused.
     #[pin]
     pub(super) core: RawSpinLock<Core>,
     /// The CPU's seat: [`Seat::encode`], or [`NO_SEAT`]. Only the CPU itself writes it.

@@ -2,11 +2,12 @@
 
 //! Events that do not count on a counter alone: topdown metrics and the slots that lead them.
 //!
-//! Fixed counter 3 and PERF_METRICS are one resource. Both are set to 0 together, so that the shares
-//! describe a short time: when the slots start, when the slots or a metric are read outside of an
-//! NMI (of a group, once), and after an overflow. The count of a stopped event is complete; nothing
-//! is kept in the registers, which another group may use next. Metrics are not programmed: they count while the slots of their group do, so the bit for
-//! PERF_METRICS in GLOBAL_CTRL is set and cleared with the bit for the slots.
+//! Fixed counter 3 and PERF_METRICS are one resource. Both are set to 0 together, so that the
+//! shares describe a short time: when the slots start, when the slots or a metric are read outside
+//! of an NMI (of a group, once), and after an overflow. The count of a stopped event is complete;
+//! nothing is kept in the registers, which another group may use next. Metrics are not programmed:
+//! they count while the slots of their group do, so the bit for PERF_METRICS in GLOBAL_CTRL is set
+//! and cleared with the bit for the slots.
 //!
 //! # The PMI
 //!
