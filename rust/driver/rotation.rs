@@ -454,7 +454,7 @@ impl Driver {
         let context = cx.context(event);
         let beside = Beside::of(on_counters(cx, schedule, &context));
         let wants = rotation.demands.now(&context);
-        // The limits take the core's lock.
+        // Last, since the limits take the core's lock.
         wants.is_some()
             && beside.is_some()
             && group.waits_for_its_kind(

@@ -203,7 +203,7 @@ pub trait Operations: Send + Sync + Sized + 'static {
     fn cancel_txn(&self, _cx: &PmuDisabled<'_, Self>) {}
 }
 
-/// What the perf core attaches to an event besides its task or CPU (`PERF_ATTACH_*`).
+/// A further attachment of an event, besides its task or CPU (`PERF_ATTACH_*`).
 ///
 /// Only after [`bind_sched_task`](super::bind_sched_task) has succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -15,8 +15,8 @@ use super::{
     },
 };
 
-/// Whether an event counts in virtual machines, outside of them, or both. GLOBAL_CTRL has different
-/// values there.
+/// The places where an event counts: in virtual machines, outside of them, or both. GLOBAL_CTRL has
+/// different values there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountsIn {
     /// Outside of virtual machines: not `attr.exclude_host`.

@@ -70,7 +70,7 @@ pub struct Programming {
     pub select: EventSelect,
     /// The extra register that the event needs, with its value.
     pub extra: Option<(ExtraRegister, u64)>,
-    /// Whether the counter runs in virtual machines, outside, or both.
+    /// The places where the counter runs: in virtual machines, outside, or both.
     pub counts_in: CountsIn,
 }
 

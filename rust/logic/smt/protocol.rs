@@ -40,8 +40,8 @@ use crate::logic::{
     },
 };
 
-/// Whether all events of a plan, including those on the CPU, need only a counter, and do not affect
-/// the sibling's counters.
+/// The demand of a plan: [`Yes`](Self::Yes) if all of its events, including those on the CPU, need
+/// only a counter, and do not affect the sibling's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountersOnly {
     /// All events only need a counter.

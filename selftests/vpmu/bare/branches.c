@@ -172,8 +172,8 @@ static bool predicted(u32 class)
 }
 
 /*
- * Whether the branch is mispredicted: by README.md of the emulated PMU, bits
- * 8:4 of the sum are ones.
+ * Returns true if the branch is mispredicted: by README.md of the emulated PMU,
+ * bits 8:4 of the sum are ones.
  */
 static bool mispredicted(u32 class, u64 from, u64 to)
 {
