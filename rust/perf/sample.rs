@@ -256,11 +256,16 @@ impl BranchStack {
     /// perf_branch_entry`. `latest` is the hardware's number of the latest branch, or [`u64::MAX`].
     pub fn fill(&mut self, latest: u64, branches: impl Iterator<Item = (u64, u64, u64)>) {
         self.latest = latest;
-        self.nr = 0;
-        for (entry, (from, to, flags)) in self.entries.iter_mut().zip(branches) {
-            *entry = BranchEntry { from, to, flags };
-            self.nr = self.nr.wrapping_add(1);
-        }
+        let mut nr = 0usize;
+        // The compiler makes a shorter loop of this than of one over a zip with the entries.
+        branches.for_each(|(from, to, flags)| {
+            if let Some(entry) = self.entries.get_mut(nr) {
+                *entry = BranchEntry { from, to, flags };
+                nr = nr.wrapping_add(1);
+            }
+        });
+        // CAST: at most `MAX`.
+        self.nr = nr as u64;
     }
 }
 
