@@ -90,24 +90,28 @@ impl Branches {
     /// Forgets all branches.
     pub fn clear(&mut self) {
         self.len = 0;
-        self.kinds = [None; MAX_BRANCHES];
     }
 
     /// Adds an older branch. Does nothing beyond [`MAX_BRANCHES`].
+    #[inline]
     pub fn push(&mut self, branch: Branch) {
-        if let Some(slot) = self.branches.get_mut(self.len) {
-            *slot = branch;
-            self.len = self.len.wrapping_add(1);
-        }
+        self.push_known(branch, None);
     }
 
     /// Adds an older branch whose kind is known, with the privilege level of its target.
     /// Pass [`Kinds::NONE`] if it is unknown.
     pub fn push_classified(&mut self, branch: Branch, kind: Kinds) {
-        if let Some(slot) = self.kinds.get_mut(self.len) {
-            *slot = Some(kind);
+        self.push_known(branch, Some(kind));
+    }
+
+    #[inline]
+    fn push_known(&mut self, branch: Branch, kind: Option<Kinds>) {
+        let slots = self.branches.get_mut(self.len);
+        if let Some((slot, known)) = slots.zip(self.kinds.get_mut(self.len)) {
+            *slot = branch;
+            *known = kind;
+            self.len = self.len.wrapping_add(1);
         }
-        self.push(branch);
     }
 
     /// Returns the addresses of the latest branch and of its target, if there is a branch.
