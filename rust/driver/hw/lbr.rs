@@ -43,15 +43,6 @@ impl LbrRegisters {
         found.map(Self::Intel)
     }
 
-    /// Returns the number of branches that are recorded.
-    #[inline]
-    pub(in crate::driver) fn depth(&self) -> u32 {
-        match self {
-            Self::Intel(it) => it.depth(),
-            Self::Amd(it) => it.depth(),
-        }
-    }
-
     /// Returns the number of the latest branch.
     #[inline]
     pub(in crate::driver) fn latest(&self, irqs: &LocalInterruptDisabled) -> u32 {

@@ -197,27 +197,38 @@ impl Branches {
         sampled.recorded.clear();
         // INFO of architectural LBRs has the types of branches, which software filters need.
         let info = mode.needs_info() || self.lbr.is_architectural();
-        for age in 0..self.registers.depth() {
-            let Some(record) = self.registers.read(latest, age, info, irqs) else {
-                break;
-            };
-            let registers::Record { from, to, info } = record;
-            let Some(mut branch) = self.lbr.format.decode(Record { from, to, info }) else {
-                continue;
-            };
-            if self.is_amd() {
-                let (kind, offset) = self.functions.fused_kind(branch.from, branch.to, irqs);
-                branch.from = branch.from.wrapping_add(offset);
-                sampled
-                    .recorded
-                    .push_classified(branch, Kinds::from_bits(kind));
-                continue;
+        // A loop of its own for each kind of registers, with no choice between them in it.
+        match &self.registers {
+            LbrRegisters::Intel(it) => {
+                for age in 0..it.depth() {
+                    let Some(record) = it.read(latest, age, info, irqs) else {
+                        break;
+                    };
+                    let registers::Record { from, to, info } = record;
+                    let Some(branch) = self.lbr.format.decode(Record { from, to, info }) else {
+                        continue;
+                    };
+                    if self.abort_twice && branch.flags.has(Flags::ABORT) {
+                        // The previous record is the same abort, which the processor records twice.
+                        sampled.recorded.pop();
+                    }
+                    sampled.recorded.push(branch);
+                }
             }
-            if self.abort_twice && branch.flags.has(Flags::ABORT) {
-                // The previous record is the same abort, which the processor records twice.
-                sampled.recorded.pop();
+            LbrRegisters::Amd(it) => {
+                for age in 0..it.depth() {
+                    let Some(registers::Record { from, to, info }) = it.read(age, irqs) else {
+                        break;
+                    };
+                    let Some(mut branch) = self.lbr.format.decode(Record { from, to, info }) else {
+                        continue;
+                    };
+                    let (kind, offset) = self.functions.fused_kind(branch.from, branch.to, irqs);
+                    branch.from = branch.from.wrapping_add(offset);
+                    let kind = Kinds::from_bits(kind);
+                    sampled.recorded.push_classified(branch, kind);
+                }
             }
-            sampled.recorded.push(branch);
         }
     }
 }
