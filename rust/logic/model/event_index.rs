@@ -7,9 +7,9 @@ use core::ops::Range;
 use super::EventConstraint;
 use crate::logic::regs::event_select::EventSelect;
 
-/// The part of a table that can match, for each event code (bits 0-7 of an event select).
+/// The range of a table's entries that can match, for each event code (event select bits 0-7).
 ///
-/// A search without the index compares an event with every entry, and most events are in no table.
+/// Without the index, a search compares the event with every entry, and most events match none.
 ///
 /// # Examples
 ///
@@ -36,7 +36,7 @@ impl EventIndex {
     ///
     /// If the table has more than 255 entries.
     pub const fn of(table: &[EventConstraint]) -> Self {
-        assert!(table.len() <= u8::MAX as usize, "a table too long");
+        assert!(table.len() <= u8::MAX as usize, "the table is too long");
         let mut ranges = [(0, 0); 256];
         let mut code = 0;
         while code < ranges.len() {
@@ -55,7 +55,7 @@ impl EventIndex {
         Self(ranges)
     }
 
-    /// Returns the part of the table that can match `select`.
+    /// Returns the range of the table's entries that can match `select`.
     pub const fn range(&self, select: EventSelect) -> Range<usize> {
         let (first, end) = self.0[(select.bits() & EventSelect::EVENT) as usize];
         first as usize..end as usize

@@ -23,12 +23,13 @@
 //!
 //! Both threads may permanently want resources that only one of them can have: four events of any
 //! kind on one, a corrupting event on the other. So a waiting thread states its *want*: the usage
-//! that it would have alone in the core. At the end of an interval of either thread
+//! that it would have alone in the core. At the end of a rotation interval of either thread
 //! ([`Core::release`]), the thread with the smaller [share](super::right_of_way) of the time gets
 //! the right of way:
 //!
 //! ```text
-//!  A rotates, is refused, has less ──► A has the right of way; its wants limit B
+//!  A's interval ends, A lacks a resource, A's share is smaller
+//!    ──► A has the right of way; A's want limits B
 //!  B schedules again under these limits, and stops the events in A's way
 //!    B releases their counters ──► A schedules again, and takes them
 //!  A's usage limits B; the right of way is over
@@ -37,9 +38,9 @@
 //! A pinned group, which does not rotate, gets the right of way as soon as it is refused.
 //!
 //! B loses no counter before it has stopped the counter's event: A's want limits B's plans, and A
-//! still plans under B's usage. Pinned groups of B ignore this limit: if they are in A's way, A
-//! takes the counters that they leave, and the right of way ends, too. It changes at most once for
-//! each end of an interval of either thread.
+//! still plans under B's usage. B's pinned groups ignore A's want: if they are in A's way, A takes
+//! the counters that they leave, and the right of way ends all the same. Except for pinned groups,
+//! a thread gets the right of way only at the end of an interval of its own.
 //!
 //! Context: any; the driver keeps a [`Core`] under a lock.
 //!
@@ -89,13 +90,13 @@ struct ThreadEntry {
     /// If the thread waits: the limits under which an event was refused that would fit without
     /// them.
     waiting: Option<Limits>,
-    /// The usage that the thread would have had with this event and without the sibling.
+    /// The usage that the thread would have without the sibling, with the refused event placed.
     want: Option<ThreadUsage>,
     /// The shares of the thread's groups, if one was refused while the threads contended.
     standing: Option<Standing>,
-    /// Number of times in a row that the sibling kept the right of way.
+    /// Number of times in a row that the thread was denied the right of way.
     denied: u8,
-    /// Number of releases, of either thread, since this thread lacked anything.
+    /// Number of [releases](Core::release) of either thread since this thread lacked a resource.
     silence: u16,
     /// Number of times that the thread's state was [cleared](Core::doubt_sibling) after a long
     /// silence.
@@ -103,14 +104,15 @@ struct ThreadEntry {
 }
 
 impl ThreadEntry {
-    /// Returns whether the thread neither waits nor wants anything, and has lacked nothing lately.
+    /// Returns whether the thread neither waits nor has a want, and none of its groups has been
+    /// refused lately.
     #[inline]
     const fn is_quiet(&self) -> bool {
         self.waiting.is_none() && self.want.is_none() && self.standing.is_none()
     }
 
-    /// Counts a release without a new need of the thread. Returns whether there was none for long
-    /// although the thread is not quiet.
+    /// Counts a release in which the thread had no new need. Returns whether the thread has had no
+    /// new need for long, although it is not quiet.
     fn is_silent_for_long(&mut self) -> bool {
         if self.is_quiet() {
             self.doubts = 0;
@@ -121,18 +123,19 @@ impl ThreadEntry {
     }
 }
 
-/// Maximum number of times in a row that a thread is denied the right of way. By shares alone, it
-/// could wait for good beside a group that never counts for another reason.
+/// Maximum number of times in a row that a thread is denied the right of way. Without a maximum, it
+/// could wait forever if a group of the sibling never counts for another reason: that group's share
+/// stays smaller.
 const MOST_DENIALS: u8 = 8;
 
-/// Number of releases without a want after which the threads no longer contend, and the shares of
-/// their groups are dropped and need no updates. While threads contend, there is a want about every
-/// other interval.
+/// Number of releases without a want after which the threads no longer contend. The shares of their
+/// groups are dropped then, which saves their updates. While threads contend, one has a want about
+/// every other interval.
 const LONG_CALM: u8 = 64;
 
-/// Number of releases without a new need after which a waiting thread may have nothing left to wait
-/// for. It doubles with each doubt, up to [`MOST_DOUBTS`] times, so that a group that really waits
-/// costs its sibling almost nothing.
+/// Number of releases without a new need of a waiting thread after which the core doubts that the
+/// thread still lacks a resource ([`Core::doubt_sibling`]). The number doubles with each doubt, up
+/// to [`MOST_DOUBTS`] times, so that a group that really waits costs the sibling almost nothing.
 const LONG_SILENCE: u16 = 64;
 const MOST_DOUBTS: u8 = 9;
 
@@ -168,7 +171,7 @@ struct RightOfWay {
 /// assert_eq!(core.limits(b).closed, counter_2);
 /// assert_eq!(core.limits(b).gp, 2);
 ///
-/// // The other thread cannot place an event, and is told when it can.
+/// // The other thread cannot place an event, and waits until its limits are looser.
 /// core.wait(b);
 /// assert_eq!(core.wakes_sibling(a), None);
 /// core.set_usage(a, ThreadUsage::default());
@@ -398,7 +401,7 @@ impl Core {
         if needs.refused() {
             entry.silence = 0;
         }
-        // A refused pinned group is not tried again before the sibling has made way.
+        // A refused pinned group waits until the sibling has made way. Until then, its want stays.
         let is_kept = |way: RightOfWay| way.thread == thread && way.is_pinned && !way.is_clear;
         if needs.is_pinned || !self.way.is_some_and(is_kept) {
             self.entry_mut(thread).want = needs.want.map(|(want, _)| want);
@@ -429,7 +432,7 @@ impl Core {
             }
         }
         match self.way {
-            // The thread has tried again.
+            // The thread has tried its refused groups again.
             Some(way) if way.thread == thread && (way.is_clear || !wants) => {
                 self.way = None;
             }
@@ -534,8 +537,8 @@ impl Core {
         });
     }
 
-    /// If the sibling of `thread` waits, and its limits are looser now than when it began to wait,
-    /// ends its waiting and returns its CPU.
+    /// Ends the waiting of the sibling of `thread`, and returns the sibling's CPU, if the sibling's
+    /// limits are looser now than when it began to wait.
     pub fn wakes_sibling(&mut self, thread: Thread) -> Option<u32> {
         let sibling = thread.sibling();
         self.entry(sibling).waiting.as_ref()?;
