@@ -68,7 +68,7 @@ refused() {
 said_by_rpmu() {
 	usual='loading out-of-tree module|module verification failed'
 	case $RPMU_PARAMETERS in
-	*trust_layouts=1*) usual="$usual|structures cannot be checked .*trust_layouts=1 takes them" ;;
+	*trust_layouts=1*) usual="$usual|structures cannot be checked .*with trust_layouts=1, rpmu assumes" ;;
 	esac
 	log_since | grep 'rpmu: ' | grep -vE "$usual"
 }

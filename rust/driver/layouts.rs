@@ -12,14 +12,14 @@ use crate::{
 use kernel::prelude::*;
 
 /// Checks all layouts on which the module relies. Returns the layouts of the built-in driver's
-/// structures.
+/// structures; [`None`] if they are in no header and the running kernel has no BTF.
 ///
-/// `trust` is a module parameter: if the running kernel has no BTF, assumes the layouts for which
-/// the module was built.
+/// `trust` is the module parameter `trust_layouts`. If it is set and the running kernel's layouts
+/// cannot be read, this function assumes the layouts for which the module was built.
 ///
-/// Fails with `ENOEXEC`, the error for a module that was built for another kernel, and logs the
-/// difference, or fails with `ENOMEM`. Changes nothing. Process context.
-// Not inlined, so that the frame is gone when the perf core is called.
+/// Logs the difference and fails with `ENOEXEC`, insmod's error for a module of another kernel.
+/// Fails with `ENOMEM` if memory is short. Changes nothing. Process context.
+// Not inlined: its stack frame must be gone when the perf core is called.
 #[inline(never)]
 pub(crate) fn check_layouts(trust: bool) -> Result<Option<builtin::Layout>> {
     let running = match Running::find() {
@@ -27,14 +27,14 @@ pub(crate) fn check_layouts(trust: bool) -> Result<Option<builtin::Layout>> {
         Err(error) if error == ENOMEM => return Err(error),
         Err(error) if trust => {
             pr_notice!(
-                "the kernel's structures cannot be checked ({error:?}): trust_layouts=1 takes them as \
-                 rpmu.ko was built\n"
+                "the kernel's structures cannot be checked ({error:?}): with trust_layouts=1, rpmu \
+                 assumes those that rpmu.ko was built for\n"
             );
             Running::as_built()
         }
         Err(error) => {
             pr_err!(
-                "the kernel's structures cannot be checked ({error:?}): it takes a kernel with \
+                "the kernel's structures cannot be checked ({error:?}): rpmu needs a kernel with \
                  CONFIG_DEBUG_INFO_BTF, CONFIG_KPROBES and CONFIG_KALLSYMS_ALL, or trust_layouts=1 if \
                  rpmu.ko was built from exactly this kernel's source and configuration\n"
             );

@@ -18,8 +18,8 @@ use kernel::{
 
 /// Calls `f` on `cpu` in an interrupt, and waits until it has returned.
 ///
-/// Fails with `ENXIO` if the CPU is offline; `f` has not been called then. Process context with
-/// interrupts on. `f` must not sleep.
+/// Fails with `ENXIO`, without calling `f`, if the CPU is offline. Process context with interrupts
+/// on. `f` must not sleep.
 pub fn call_on<F: FnOnce(&LocalInterruptDisabled) + Send>(cpu: CpuId, f: F) -> Result {
     let mut f = Some(f);
     let info: *mut c_void = (&raw mut f).cast();
@@ -33,7 +33,7 @@ pub fn call_on<F: FnOnce(&LocalInterruptDisabled) + Send>(cpu: CpuId, f: F) -> R
 
 /// Calls `f` on `cpu` as [`call_on`] does. If `cpu` is [`None`], calls it on this CPU, with
 /// interrupts off.
-// `f` returns nothing: a result type would make the callback's name long.
+// `f` returns no value: a type parameter for it would make the callback's symbol name longer.
 pub fn call_on_or_here<F: FnOnce(&LocalInterruptDisabled) + Send>(
     cpu: Option<CpuId>,
     f: F,

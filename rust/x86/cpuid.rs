@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `CPUID`, and the processor's features as the kernel uses them.
+//! The `CPUID` instruction, and the processor's features that the kernel has enabled.
 //!
 //! C headers: [`arch/x86/include/asm/cpuid/api.h`](srctree/arch/x86/include/asm/cpuid/api.h),
 //! [`arch/x86/include/asm/cpufeature.h`](srctree/arch/x86/include/asm/cpufeature.h)
@@ -20,7 +20,7 @@ pub struct Regs {
 /// Executes `CPUID` on this CPU. Any context.
 pub fn cpuid(leaf: u32, subleaf: u32) -> Regs {
     let mut regs = Regs::default();
-    // SAFETY: The pointers are to four distinct fields of `regs`, each valid for the write of a
+    // SAFETY: The pointers are to four distinct fields of `regs`, each valid for writes of a
     // `u32`. The instruction itself exists on every 64-bit processor and has no side effect.
     unsafe {
         bindings::rpmu_helper_cpuid_count(
@@ -35,7 +35,7 @@ pub fn cpuid(leaf: u32, subleaf: u32) -> Regs {
     regs
 }
 
-/// Returns the type of this CPU's core on a hybrid: EAX of leaf 0x1A. 0 without that leaf.
+/// Returns the core type of this CPU on a hybrid processor: EAX of leaf 0x1A, or 0 without it.
 pub fn core_type(_irqs: &LocalInterruptDisabled) -> u32 {
     const LEAF: u32 = 0x1a;
     // For a leaf that does not exist, CPUID returns another leaf's data.
@@ -45,8 +45,8 @@ pub fn core_type(_irqs: &LocalInterruptDisabled) -> u32 {
     }
 }
 
-/// A feature of the processor as the kernel sees it: absent if the kernel or a boot parameter has
-/// turned it off.
+/// A feature of the processor. A feature that the kernel or a boot parameter has turned off is
+/// absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Feature(u32);
 
@@ -55,25 +55,25 @@ impl Feature {
     pub const AMD_PERFCTR_CORE: Self = Self(bindings::X86_FEATURE_PERFCTR_CORE);
     /// AMD's branch records, version 2.
     pub const AMD_LBR_V2: Self = Self(bindings::X86_FEATURE_AMD_LBR_V2);
-    /// A PMI can stop the recording of AMD's branch records.
+    /// AMD's freeze of the branch records at a PMI.
     pub const AMD_LBR_PMC_FREEZE: Self = Self(bindings::X86_FEATURE_AMD_LBR_PMC_FREEZE);
     /// AMD's performance monitoring, version 2.
     pub const AMD_PERFMON_V2: Self = Self(bindings::X86_FEATURE_PERFMON_V2);
-    /// There is a local APIC, and the kernel uses it.
+    /// A local APIC that the kernel uses.
     pub const APIC: Self = Self(bindings::X86_FEATURE_APIC);
     /// Architectural last branch records, `CPUID` leaf 0x1C.
     pub const ARCH_LBR: Self = Self(bindings::X86_FEATURE_ARCH_LBR);
     /// Architectural performance monitoring, `CPUID` leaf 0xA.
     pub const ARCH_PERFMON: Self = Self(bindings::X86_FEATURE_ARCH_PERFMON);
-    /// Branch trace store (BTS), which the firmware has left available.
+    /// Branch trace store (BTS), unless the firmware has turned it off.
     pub const BTS: Self = Self(bindings::X86_FEATURE_BTS);
-    /// The debug store (DS) area has the 64-bit layout.
+    /// The 64-bit layout of the debug store (DS) area.
     pub const DTES64: Self = Self(bindings::X86_FEATURE_DTES64);
     /// Hardware lock elision.
     pub const HLE: Self = Self(bindings::X86_FEATURE_HLE);
     /// Intel Processor Trace (PT).
     pub const INTEL_PT: Self = Self(bindings::X86_FEATURE_INTEL_PT);
-    /// `IA32_PERF_CAPABILITIES` exists.
+    /// The MSR `IA32_PERF_CAPABILITIES`.
     pub const PDCM: Self = Self(bindings::X86_FEATURE_PDCM);
     /// Restricted transactional memory.
     pub const RTM: Self = Self(bindings::X86_FEATURE_RTM);

@@ -3,7 +3,7 @@
 //! The last calls of `perf_event_open()` that were refused, and the reasons: `rpmu/refusals` in
 //! debugfs.
 //!
-//! An errno has little information. A user who gets one finds the reason here.
+//! An errno says little about the reason; this file has the details.
 
 use crate::{
     driver::{
@@ -40,7 +40,7 @@ use kernel::{
     },
 };
 
-/// The number of refusals that are kept.
+/// Number of refusals that the ring keeps.
 const KEPT: usize = 64;
 
 /// A refused event.
@@ -57,7 +57,7 @@ pub(in crate::driver) struct Refused {
 }
 
 impl Refused {
-    /// Describes the refusal of `event` to the current task. Process context.
+    /// Makes the record of a refused `event` that the current task has requested. Process context.
     pub(in crate::driver) fn now<T: Operations>(
         attr: Attributes,
         event: &NewEvent<'_, T>,
@@ -75,7 +75,7 @@ impl Refused {
         }
     }
 
-    /// Emits the tracepoint. `event` is the refused event.
+    /// Emits the tracepoint for `event`, which was refused.
     pub(in crate::driver) fn trace<T: Operations>(&self, event: &NewEvent<'_, T>) {
         let error = Error::from(self.explanation.refusal);
         trace::refused(event, self.group, error, &self.explanation);
@@ -158,7 +158,7 @@ impl Refusals {
         if let Some(slot) = ring.slots.get_mut(next) {
             *slot = Some(refused);
         }
-        // INVARIANT: A remainder of `KEPT` is below it.
+        // INVARIANT: The remainder of a division by `KEPT` is below `KEPT`.
         ring.next = (next + 1) % KEPT;
     }
 }
