@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prints the bytes of a variable of the kernel, for the shell tests.
+ * Prints the first bytes of a kernel variable in hexadecimal, for the shell
+ * tests.
  *
- *	kdata SYMBOL BYTES	of a global variable
- *	kdata SYMBOL BYTES CPU	of a CPU's instance of a per-CPU variable
+ *	kdata SYMBOL BYTES	a global variable
+ *	kdata SYMBOL BYTES CPU	a per-CPU variable's instance on one CPU
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 #include "perf_util.h"
 
-/* Returns the address of a symbol, 0 if there is none. */
+/* Returns the address of a symbol, or 0 if the kernel has no such symbol. */
 static __u64 address_of(const char *symbol)
 {
 	FILE *file = fopen("/proc/kallsyms", "r");

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Writes marks into the emulated PMU's report at the start and the return of
- * kernel functions. A mark's line in the report has the totals since the CPU's
- * previous mark (selftests/vpmu/README.md). Only calls by tasks with a certain
- * name are marked.
+ * kernel functions. A mark's line in the report has the register accesses and
+ * instructions since the CPU's previous mark (selftests/vpmu/README.md). Only
+ * calls by tasks with the name in the parameter task are marked.
  *
- * Several functions are separated by commas and get marks in their order; they
- * must not call one another. With symbol=bench_mark_nothing, the module calls
- * and marks an empty function, to measure the cost of the probe.
+ * The parameter symbol names the functions, separated by commas; their marks
+ * are numbered in this order. The functions must not call one another. With
+ * symbol=bench_mark_nothing, the module calls and marks an empty function, to
+ * measure the cost of the probe.
  */
 
 #include <linux/kprobes.h>
@@ -25,7 +26,7 @@ MODULE_PARM_DESC(symbol, "The functions to mark, separated by commas");
 
 static uint mark;
 module_param(mark, uint, 0444);
-MODULE_PARM_DESC(mark, "The mark at the first function's start; one more at its return, two more at the second's start");
+MODULE_PARM_DESC(mark, "The number N of the first mark. Function i, from 0 on, has mark N+2i at its start and N+2i+1 at its return");
 
 static char *task = "bench-task";
 module_param(task, charp, 0444);
@@ -59,7 +60,7 @@ static int end(struct kretprobe_instance *instance, struct pt_regs *regs)
 }
 NOKPROBE_SYMBOL(end);
 
-/* Not static, so that it has a symbol. */
+/* Not static, so that the compiler keeps its symbol. */
 noinline void bench_mark_nothing(void);
 noinline void bench_mark_nothing(void)
 {

@@ -6,9 +6,9 @@
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/install/install.sh
 
-Installs rpmu.ko into a temporary INSTALL_MOD_PATH, like make modules_install for Debian's stock kernel. modprobe must find
-rpmu.ko there through the files that depmod wrote, and modinfo must show that it was built for that kernel. Repeats this with
-KDIR=, as on a machine with its own compilers and no tool root." "${1:-}"
+Runs make modules_install for Debian's stock kernel, with a temporary directory as INSTALL_MOD_PATH. modprobe must find
+rpmu.ko there through the files that depmod wrote, and modinfo must show that rpmu.ko was built for that kernel. Repeats this
+with KDIR set, as on a machine that has compilers and no tool root." "${1:-}"
 
 unset KDIR KERNEL LLVM CC RUSTC BINDGEN INSTALL_MOD_PATH INSTALL_MOD_DIR INSTALL_MOD_STRIP
 kernel=$("$top/scripts/kernel")
@@ -25,7 +25,7 @@ install() {
 	make -C "$top" modules_install INSTALL_MOD_PATH="$work/there" "$@" >"$said" 2>&1
 }
 
-# modprobe, modinfo: the tool root's programs, on the installed files.
+# modprobe, modinfo: run the tool root's programs on the installed files.
 modprobe() { in_root "$root" modprobe --dirname "$work/there" --set-version "$release" "$@" 2>>"$said"; }
 modinfo() { in_root "$root" modinfo --basedir "$work/there" --set-version "$release" "$@" 2>>"$said"; }
 
@@ -47,7 +47,7 @@ is_for_this_kernel() {
 	[[ $magic == "$release "* && $(modinfo --field license rpmu) == GPL && $(modinfo --field name rpmu) == rpmu ]]
 }
 
-# The version equals the packages' version.
+# has_version: succeeds if rpmu.ko has the version of the Debian packages.
 has_version() {
 	local version
 	version=$(modinfo --field version rpmu) || return
@@ -70,13 +70,13 @@ has_parameters() {
 size() { find "$work/there" -name 'rpmu.ko*' -printf '%s\n'; }
 
 is_smaller() {
-	echo "$(size) bytes, $full bytes with what strip removes" >>"$said"
+	echo "$(size) bytes, $full bytes before strip" >>"$said"
 	(($(size) < full))
 }
 
-# Run in the tool root as if it were the machine: it has no bwrap to enter another root. The user may not write to the
-# kernel's tree. With CPP set, Kbuild would preprocess the tree's generated Rust files again, as it does after another
-# checkout's build.
+# The tool root stands in for the machine: it has no bwrap, so make cannot enter a tool root from it. The kernel's tree is
+# read-only. With another CPP than the tree's last build had, Kbuild would preprocess the tree's generated Rust files again;
+# a build of another checkout can have the same effect.
 installs_without_a_tool_root() {
 	local root_options=(--setenv KDIR "$kernel/tree" --ro-bind "$kernel/tree" "$kernel/tree" --setenv RPMU_CACHE "$cache"
 		--setenv MAKEFLAGS 'CPP=x86_64-linux-gnu-gcc-14\ -E\ -DOTHER' --setenv INSTALL_MOD_PATH "$work/there")
@@ -87,7 +87,7 @@ installs_without_a_tool_root() {
 	! grep -E '^rpmu: (missing|note):' "$said" >/dev/null && root_options=() && found_in updates
 }
 
-# Without INSTALL_MOD_PATH, a kernel that is not installed here is an error.
+# Without INSTALL_MOD_PATH, make must refuse a kernel that is not installed on this machine.
 is_refused() {
 	! make -C "$top" modules_install >"$said" 2>&1 &&
 		grep "kernel $release is not installed on this machine" "$said" >/dev/null

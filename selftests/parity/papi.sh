@@ -3,8 +3,8 @@
 # Builds PAPI's own tests against Debian's PAPI. Runs inside the tool root.
 #
 # usage: papi.sh DIR
-#   DIR     the directory with the packages that scripts/parity has fetched; programs for the guest are
-#           installed in DIR/guest/opt/rpmu/parity, libraries in DIR/guest/usr/lib
+#   DIR     the directory with the Debian packages that scripts/parity has fetched and the list of items;
+#           programs for the guest are installed in DIR/guest/opt/rpmu/parity
 set -eu
 
 dir=$1
@@ -17,17 +17,17 @@ find "$examples" -name '*.gz' -exec gunzip {} +
 lib=root/usr/lib/x86_64-linux-gnu
 mkdir -p guest/opt/rpmu/parity/papi
 cp root/usr/bin/papi_* guest/opt/rpmu/parity
-rm guest/opt/rpmu/parity/papi_hl_output_writer # in Python
+rm guest/opt/rpmu/parity/papi_hl_output_writer # a Python script
 
 tests=$(awk '$1 == "papi" { print $3 }' items)
 flags="-w -O1 -I root/usr/include -I $examples/testlib -I $examples -I $examples/validation_tests"
 
-# Put the shared parts into a library, so that each test is linked with the parts that it calls.
+# The tests share these files. A library of them lets the linker take only the files that a test calls.
 mkdir -p objects
 for file in "$examples"/testlib/*.c "$examples"/validation_tests/*_testcode.c \
 	"$examples"/validation_tests/display_error.c "$examples"/ctests/prof_utils.c; do
 	# shellcheck disable=SC2086 # a list
-	gcc $flags -c -o "objects/$(basename "$file" .c).o" "$file" || echo "papi.sh: not needed for C: ${file##*/}"
+	gcc $flags -c -o "objects/$(basename "$file" .c).o" "$file" || echo "papi.sh: left out, since it does not compile: ${file##*/}"
 done
 ar rcs objects/libtests.a objects/*.o
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Injects errors into the emulated PMU of every CPU while it is loaded;
- * selftests/vpmu/README.md lists the errors.
+ * Injects errors into the emulated PMU of every CPU while this module is
+ * loaded; selftests/vpmu/README.md lists the errors.
  */
 
 #include <linux/module.h>
