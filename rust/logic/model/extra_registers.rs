@@ -35,18 +35,18 @@ impl ExtraRegisterEvent {
         Self::new(code, ExtraRegister::OffcoreResponse0, valid)
     }
 
-    /// As [`offcore_response_0`](Self::offcore_response_0), with MSR_OFFCORE_RSP_1.
+    /// Makes an entry for an event that needs MSR_OFFCORE_RSP_1, with the same parameters.
     pub const fn offcore_response_1(code: u64, valid: u64) -> Self {
         Self::new(code, ExtraRegister::OffcoreResponse1, valid)
     }
 
-    /// Makes an entry for the event `code`, which needs MSR_PEBS_LD_LAT_THRESHOLD. It has 16 bits
-    /// on all models.
+    /// Makes an entry for the event `code`, which needs MSR_PEBS_LD_LAT_THRESHOLD. This register
+    /// has 16 bits on all models.
     pub const fn load_latency(code: u64) -> Self {
         Self::new(code, ExtraRegister::LoadLatency, 0xffff)
     }
 
-    /// As [`offcore_response_0`](Self::offcore_response_0), with MSR_PEBS_FRONTEND.
+    /// Makes an entry for an event that needs MSR_PEBS_FRONTEND, with the same parameters.
     pub const fn frontend(code: u64, valid: u64) -> Self {
         Self::new(code, ExtraRegister::Frontend, valid)
     }
@@ -108,12 +108,12 @@ impl ExtraRegisters {
     /// The table of models without such events.
     pub const NONE: Self = Self(&[]);
 
-    /// Returns the table, checked to have no event twice, and at most one event code for each of
-    /// two interchangeable registers. A wrong table does not compile.
+    /// Returns the table after two checks: no event occurs twice, and each of the two offcore
+    /// response registers has at most one event. A wrong table does not compile.
     ///
     /// # Panics
     ///
-    /// If the table is wrong; so call it in a constant.
+    /// If the table is wrong. In a constant, this is a compile error.
     pub const fn checked(table: &'static [ExtraRegisterEvent]) -> Self {
         let mut i = 0;
         while i < table.len() {
@@ -172,8 +172,8 @@ impl ExtraRegisters {
         }))
     }
 
-    /// Returns the event `select` with the event code that belongs to `register`, which it
-    /// [requires](Self::requirement).
+    /// Returns `select` with the event code for `register`, the register or the alternative of its
+    /// [requirement](Self::requirement).
     pub fn select_for(&self, select: EventSelect, register: ExtraRegister) -> EventSelect {
         let own = self.find(select).map(ExtraRegisterEvent::register);
         match self.event_of(register) {
@@ -182,7 +182,7 @@ impl ExtraRegisters {
         }
     }
 
-    /// Returns the event that belongs to `register`.
+    /// Returns the first event that needs `register`.
     fn event_of(&self, register: ExtraRegister) -> Option<&'static ExtraRegisterEvent> {
         self.0.iter().find(|entry| entry.register == register)
     }
@@ -197,7 +197,7 @@ impl ExtraRegisters {
         self.0.iter().any(|entry| entry.register == register)
     }
 
-    /// Returns whether the event `code`, event code and unit mask, needs a register.
+    /// Returns whether the event `code` (event code and unit mask) needs a register.
     pub fn contains(&self, code: &u64) -> bool {
         self.0.iter().any(|entry| entry.code == *code)
     }

@@ -34,13 +34,13 @@ pub struct Attributes {
     pub event_type: EventType,
     /// attr.config, from which the perf core has removed an extended type.
     pub config: u64,
-    /// attr.config1: for a raw event with an extra register, its value.
+    /// attr.config1: the value of the extra register, for a raw event that needs one.
     pub config1: u64,
     /// attr.config2, which no event uses.
     pub config2: u64,
     /// attr.config3: the random part of sample periods.
     pub config3: u64,
-    /// attr.config4: the end of turns.
+    /// attr.config4: whether each overflow ends the turn of the groups on the CPU.
     pub config4: u64,
     /// attr.pinned.
     pub pinned: bool,
@@ -132,7 +132,7 @@ impl Attributes {
         self.config4 & SWITCH != 0
     }
 
-    /// Returns whether the event has a type of this PMU, and asks for precise samples.
+    /// Returns whether the event has a type of this PMU and requests precise samples.
     pub fn is_precise(&self) -> bool {
         self.event_type != EventType::Other && self.precise_ip > 0
     }
@@ -149,7 +149,7 @@ pub enum Leader {
     Other,
 }
 
-/// `switch` in attr.config4.
+/// The format attribute `switch`, bit 0 of attr.config4.
 pub(super) const SWITCH: u64 = 1 << 0;
 
 /// Registers from XMM0 on (`PERF_REG_EXTENDED_MASK`, `arch/x86/include/uapi/asm/perf_regs.h`).
@@ -201,6 +201,6 @@ pub mod sample_type {
     pub const DATA_PAGE_SIZE: u64 = 1 << 22;
     /// `PERF_SAMPLE_CODE_PAGE_SIZE`.
     pub const CODE_PAGE_SIZE: u64 = 1 << 23;
-    /// The parts that need a memory access.
+    /// The parts of a sample that describe a memory access.
     pub const MEMORY: u64 = ADDR | DATA_SRC | PHYS_ADDR | WEIGHT | TRANSACTION | DATA_PAGE_SIZE;
 }

@@ -21,8 +21,8 @@ use core::sync::atomic::AtomicU64;
 
 /// The counters of a CPU that a PMI handles, and those that count after it.
 ///
-/// Only callbacks change the active counters. Words that a PMI changes, too, are changed by
-/// `compare_exchange`, or have their old value again when the PMI ends.
+/// Only callbacks change the active counters. Callbacks and PMIs change the halted counters by
+/// `compare_exchange`. A PMI restores the enabled counters before it ends.
 pub struct Running<W = AtomicU64> {
     /// The counters whose events the PMI may handle: their registers are complete.
     active: W,
@@ -94,9 +94,9 @@ impl<W: Word> Running<W> {
     /// Halts `counters`, or records that they are no longer halted. Returns whether this has
     /// changed anything.
     ///
-    /// An NMI cannot stop a counter by the register shadow, which the interrupted code may be
-    /// using. So it halts the counter: removes it from GLOBAL_CTRL only, while the shadow has it as
-    /// running until a callback updates the shadow.
+    /// An NMI cannot use the register shadow to stop a counter: the interrupted code may be using
+    /// the shadow. So the NMI only removes the counter from GLOBAL_CTRL, which *halts* the counter.
+    /// The shadow has the counter as running until a callback updates the shadow.
     #[inline]
     pub fn set_halted(&self, counters: CounterMask, halt: bool) -> bool {
         let mut halted = self.halted.load();
@@ -116,7 +116,7 @@ impl<W: Word> Running<W> {
         }
     }
 
-    /// Sets the value of GLOBAL_CTRL after the PMI. [`run`](Self::run) is next.
+    /// Sets the value of GLOBAL_CTRL after the PMI. The caller calls [`run`](Self::run) next.
     #[inline]
     pub fn set_enabled(&self, counters: CounterMask) {
         self.enabled.store(counters.bits());
@@ -146,8 +146,8 @@ impl<W: Word> Running<W> {
         loop {
             let halted = self.halted();
             write(counters.without(halted));
-            // Otherwise an NMI has written the right value, and `write` has overwritten it with the
-            // old one.
+            // If an NMI has halted a counter meanwhile, `write` may have overwritten the NMI's
+            // value of GLOBAL_CTRL with an old one: write again.
             if self.halted() == halted {
                 return;
             }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Dirty counters: they hold counts of events that are no longer on them.
+//! Dirty counters: counters that hold counts of events that are no longer on them.
 //!
-//! A task that may execute RDPMC could read them. Before such a task runs, the kernel sets counters
-//! to 0 that are marked as dirty (`perf_clear_dirty_counters()`, `arch/x86/events/core.c`). The
-//! driver marks them, and must never mark a counter that it uses.
+//! A task that may execute RDPMC could read these counts. Before such a task runs, the kernel
+//! clears the counters that are marked as dirty (`perf_clear_dirty_counters()`,
+//! `arch/x86/events/core.c`). The driver marks them, and must never mark a counter that it uses.
 //!
 //! Context: the counters' CPU, interrupts off.
 
@@ -22,15 +22,15 @@ pub struct Dirty {
 /// Changes of the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
-    /// The counters that the kernel has set to 0 since the last time.
+    /// The counters that the kernel has cleared since the last call.
     pub cleared: CounterMask,
     /// The counters to mark from now on.
     pub marked: CounterMask,
 }
 
 impl Dirty {
-    /// Records the counters that have events from now on, `used`. `marked` are the counters that
-    /// are marked at present. Returns the changes.
+    /// Records that the counters `used` have events from now on. `marked` are the counters that are
+    /// marked at present. Returns the changes of the marks.
     ///
     /// # Examples
     ///
@@ -41,16 +41,16 @@ impl Dirty {
     ///
     /// let mask = CounterMask::from_bits;
     /// let mut dirty = Dirty::default();
-    /// // Counters 0 and 1 come into use, and 0 is left.
+    /// // Counters 0 and 1 get events, then counter 0 loses its event.
     /// dirty.use_counters(mask(0x3), mask(0));
     /// assert_eq!(dirty.use_counters(mask(0x2), mask(0)).marked, mask(0x1));
-    /// // The kernel has cleared it.
+    /// // The kernel has cleared counter 0.
     /// let marks = dirty.use_counters(mask(0x2), mask(0));
     /// assert_eq!((marks.cleared, marks.marked), (mask(0x1), mask(0)));
     /// ```
     pub fn use_counters(&mut self, used: CounterMask, marked: CounterMask) -> Marks {
         let cleared = self.marked.without(marked);
-        // The previous driver may have marked counters, too.
+        // `marked` may contain marks of the built-in driver.
         self.marked = marked.union(self.used).without(used);
         self.used = used;
         Marks {
@@ -64,7 +64,7 @@ impl Dirty {
 mod tests {
     use super::*;
 
-    /// (used, marked before) and (cleared, marked after), one after the other.
+    /// The arguments (used, marked) and results (cleared, marked) of consecutive calls.
     type Steps = &'static [((u64, u64), (u64, u64))];
 
     #[test]

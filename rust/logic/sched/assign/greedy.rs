@@ -30,26 +30,26 @@ impl Problem {
         counters: &mut PerEvent<CounterId>,
         step: &mut impl FnMut(),
     ) -> bool {
-        /// The state at a place in the order.
+        /// The state before an event of the order is placed.
         #[derive(Clone, Copy)]
         struct State {
-            /// The place.
+            /// The index in the order of the event to place next.
             place: u8,
             used: CounterMask,
             /// Number of general-purpose counters that may still be taken.
             room: u32,
-            /// The counters that the event at this place has tried.
+            /// The counters that were already tried for this event.
             tried: CounterMask,
         }
 
-        // Each pair's second counter is reserved from the start.
+        // Reserve the second counter of each event that needs a pair.
         let pairs = if used.is_empty() {
             self.pair
         } else {
             self.pair.without(self.kept)
         };
         let mut room = self.gp_limit;
-        // Counting bits is slow without an instruction for it.
+        // Do not count bits in vain: it is slow without POPCNT.
         if !(used.is_empty() && pairs.is_empty()) {
             let gone = used.gp().weight().wrapping_add(pairs.len());
             let Some(left) = room.checked_sub(gone) else {
@@ -80,8 +80,8 @@ impl Problem {
                     free = free.without(before(state.used));
                 }
             }
-            // A fixed counter if one is free. Otherwise the lowest general-purpose one, if another
-            // may be taken.
+            // Take a free fixed counter if there is one. Otherwise take the lowest general-purpose
+            // counter, if the limit allows one more.
             let fixed = free.beyond_gp();
             let counter = if !fixed.is_empty() {
                 fixed.lowest()
