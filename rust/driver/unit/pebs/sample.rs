@@ -61,18 +61,18 @@ use kernel::{
 pub(super) struct Made<'a, 'r> {
     pub(super) record: &'a Record<'r>,
     pub(super) event: &'a Event<Driver>,
-    /// The length of the period that was over.
+    /// The length of the period that has ended.
     pub(super) period: u64,
 }
 
-/// The data that samples share which are made at the same time.
+/// The data that all samples of one reading of the PEBS buffer share.
 pub(super) struct Batch<'a, 'b> {
-    /// The PMI; [`None`] outside of it.
+    /// The PMI's context; [`None`] if a callback makes the samples.
     pub(super) nmi: Option<&'a NmiContext>,
     /// The branches that the PMI has read.
     pub(super) branches: Option<&'a mut InPmi<'b>>,
-    /// The registers of the code that the PMI has interrupted, or zeros, with the address and flags
-    /// of the last sample.
+    /// The registers for samples: the interrupted code's in a PMI, otherwise zeros. The address and
+    /// the flags are the last sample's.
     pub(super) regs: PerfRegs<'a>,
     /// The clock of records, if records contain the time and the perf core uses the same clock.
     pub(super) clock: Option<&'a TscClock>,
@@ -119,9 +119,9 @@ pub(super) struct Samples {
     decoder: Option<Decoder>,
     /// Set if records contain the address of the next instruction, and not of the sampled one.
     traps: bool,
-    /// Set if the latency field of a record has two latencies.
+    /// Set if the latency field of a record contains two latencies.
     two_latencies: bool,
-    /// Set if records contain the cycles until the instruction's retirement.
+    /// Set if records contain the instruction's retire latency, in cycles.
     tells_retirement: bool,
 }
 
@@ -192,7 +192,8 @@ impl Samples {
         );
     }
 
-    /// Does the same for samples with more parts than the address, period and time.
+    /// Does the work of [`hand_over`](Self::hand_over) for a sample that may need more than the
+    /// address, period and time.
     #[inline(never)]
     fn hand_over_parts<'a>(
         &self,
@@ -213,7 +214,8 @@ impl Samples {
             return;
         };
         let mut sample = Sample::new(made.period);
-        // Uses the interrupted registers: the function of the record's registers may have returned.
+        // Unwinds from the interrupted registers: the function that was running when the record was
+        // written may have returned.
         sample.add_callchain(event, batch.interrupted());
         let registers = record.flags_and_next_ip();
         if let Some((flags, _)) = registers {
@@ -234,8 +236,8 @@ impl Samples {
         }
         batch.add_time(&mut sample, made);
         if let Some(recorded) = &mut recorded {
-            // If the record has raised the PMI, the present number of the latest branch fits it,
-            // except for a branch or two.
+            // The record lacks the number of the latest branch. If the record has raised this PMI,
+            // the number that the register has now is right, except for a branch or two.
             let at_once = batch.nmi.is_some() && !event.data().can_wait();
             let latest = at_once && event.samples_latest_branch();
             recorded.take_recorded(record.branches(), latest, irqs);
@@ -247,14 +249,14 @@ impl Samples {
         }
         give(cx, event, &mut sample, batch.regs.as_regs(), is_overflow);
         if event.samples_registers() {
-            // The registers are for this event only.
+            // Other events must not sample the registers of this record.
             batch.regs.reset(batch.nmi.map(NmiContext::regs));
         }
     }
 
     /// Returns the address of the sample, and whether it is exactly the address of the sampled
     /// instruction.
-    // Not inlined, since its stack is not needed when the sample is handed over.
+    // Not inlined: its stack frame must be gone when the perf core gets the sample.
     #[inline(never)]
     fn address(
         &self,
@@ -332,7 +334,7 @@ impl Samples {
         };
         let cycles = record.transaction_cycles();
         let latency = match self.format {
-            // The latency field has no meaning for other events.
+            // The latency field has no meaning for events other than load latency.
             PebsFormat::Nehalem | PebsFormat::Haswell | PebsFormat::Skylake
                 if data != PebsData::LoadLatency =>
             {
