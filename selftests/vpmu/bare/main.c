@@ -2,10 +2,10 @@
 /*
  * Checks the emulated PMU through its registers, in a guest without a PMU
  * driver (initcall_blacklist=init_hw_perf_events,bts_init nmi_watchdog=0).
- * With idle=1 there may be an idle driver, and the only check is that it costs
- * nothing.
- * The checks run while the module loads; the results are in the kernel's log,
- * as TAP behind "vpmu_bare: ".
+ * With idle=1, a PMU driver may be loaded if it has no events, and the only
+ * check is that an idle PMU costs nothing.
+ * The checks run while the module loads. The kernel's log has the results, as
+ * TAP lines that begin with "vpmu_bare: ".
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -37,7 +37,7 @@ static void run_here(const struct check *check)
 	} else {
 		check->run();
 	}
-	/* Do not clear the accounting: the report needs the marks. */
+	/* Not clear_pmu(), which would clear the marks that the report needs. */
 	if (!idle)
 		stop_pmu();
 	local_irq_restore(flags);
@@ -86,7 +86,7 @@ static int amd_run(void)
 		return 0;
 	}
 	nr = bare.lbr_depth ? run_checks(amd_branch_checks, 0) : 0;
-	/* The last of these sets the marks of the report. */
+	/* The last check of amd_checks sets the marks of the report. */
 	nr = run_checks(amd_checks, nr);
 	amd_exit();
 	pr_info("1..%d\n", nr);
