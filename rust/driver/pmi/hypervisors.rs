@@ -78,14 +78,14 @@ impl Hypervisors {
 
     /// Publishes the values of PEBS_ENABLE and PEBS_DATA_CFG. The caller writes the registers
     /// afterwards.
-    pub(in crate::driver) fn tell_pebs(&self, enable: u64, data_cfg: u64) {
+    pub(in crate::driver) fn publish_pebs(&self, enable: u64, data_cfg: u64) {
         if let Some(mirror) = &self.mirror {
             mirror.set_pebs(enable, data_cfg);
         }
     }
 
     /// Returns the published value of PEBS_DATA_CFG.
-    pub(in crate::driver) fn told_data_config(&self) -> u64 {
+    pub(in crate::driver) fn published_data_cfg(&self) -> u64 {
         self.mirror.as_ref().map_or(0, Mirror::pebs_data_cfg)
     }
 

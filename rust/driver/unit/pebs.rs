@@ -410,7 +410,7 @@ impl Pebs {
             own.groups = Some(groups);
         }
         let data_config = own.groups.map_or(0, Groups::bits);
-        here.shared.hypervisors.tell_pebs(enable, data_config);
+        here.shared.hypervisors.publish_pebs(enable, data_config);
         if other_groups {
             store.set_data_config(data_config, cx.irqs());
         }
@@ -429,7 +429,7 @@ impl Pebs {
         here.pebs.counted.store(0, Relaxed);
         here.pebs.enable.store(0, Relaxed);
         own.groups = None;
-        here.shared.hypervisors.tell_pebs(0, data_config);
+        here.shared.hypervisors.publish_pebs(0, data_config);
         if let Some(store) = here.pebs.store() {
             store.set_enable(0, irqs);
             store.clear(irqs);
@@ -762,8 +762,8 @@ impl Unit for Pebs {
         site: Site<'_>,
         _counters: PlanAndShadow<'_>,
     ) -> bool {
-        let told = || site.shared.hypervisors.told_data_config();
-        own.before.get_or_insert_with(told);
+        let published = || site.shared.hypervisors.published_data_cfg();
+        own.before.get_or_insert_with(published);
         Self::end(own, shared.on(site.shared), 0, site.irqs);
         false
     }
@@ -848,7 +848,7 @@ impl Unit for Pebs {
         if let Some(store) = shared.store() {
             site.shared
                 .hypervisors
-                .tell_pebs(0, site.shared.hypervisors.told_data_config());
+                .publish_pebs(0, site.shared.hypervisors.published_data_cfg());
             shared.enable.store(0, Relaxed);
             store.set_enable(0, site.irqs);
         }
