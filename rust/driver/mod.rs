@@ -10,7 +10,7 @@
 //!                                       core_pmu         a PMU: the state that its CPUs share
 //!  event_init  perf_event_open()        cpu              a CPU: its schedule and register shadow
 //!  schedule    add, del, start, …       pmi/shared       a CPU: the counters that a PMI handles
-//!  program     the counters of a plan   pmi/hypervisors  a CPU: what hypervisors are told
+//!  program     the counters of a plan   pmi/hypervisors  a CPU: values for hypervisors
 //!  counting    values and counts        rotation/known   a CPU: the demand of its contexts
 //!  rotation    the end of an interval   counter_use      a counter: its event, its last value
 //!  pmi         an overflow (NMI)        event            an event: what it asks for

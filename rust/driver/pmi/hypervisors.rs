@@ -19,7 +19,7 @@ use core::sync::atomic::{
 };
 
 /// The code for no published value. GLOBAL_CTRL, which has reserved bits, cannot have this value.
-const UNTOLD: u64 = u64::MAX;
+const UNPUBLISHED: u64 = u64::MAX;
 
 /// The register values that are published for hypervisors on a CPU.
 pub(in crate::driver) struct Hypervisors {
@@ -27,7 +27,7 @@ pub(in crate::driver) struct Hypervisors {
     /// initialised or is AMD's.
     mirror: Option<Mirror>,
     /// The value of GLOBAL_CTRL in virtual machines once the PMU is enabled, with halted counters
-    /// included; [`UNTOLD`] if none is published.
+    /// included; [`UNPUBLISHED`] if none is published.
     in_guest: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ impl Hypervisors {
     pub(super) fn new(mirror: Option<Mirror>) -> Self {
         Self {
             mirror,
-            in_guest: AtomicU64::new(UNTOLD),
+            in_guest: AtomicU64::new(UNPUBLISHED),
         }
     }
 
@@ -69,7 +69,7 @@ impl Hypervisors {
     #[inline]
     pub(super) fn announce_in_guest(&self, running: &Running) {
         let in_guest = self.in_guest.load(Relaxed);
-        if let Some(mirror) = self.mirror.as_ref().filter(|_| in_guest != UNTOLD) {
+        if let Some(mirror) = self.mirror.as_ref().filter(|_| in_guest != UNPUBLISHED) {
             running.without_halted(CounterMask::from_bits(in_guest), |counters| {
                 mirror.set_in_guest(counters.bits());
             });
@@ -91,7 +91,7 @@ impl Hypervisors {
 
     /// Withdraws all published values, as the built-in driver does without an event.
     pub(super) fn withdraw(&self) {
-        self.in_guest.store(UNTOLD, Relaxed);
+        self.in_guest.store(UNPUBLISHED, Relaxed);
         if let Some(mirror) = &self.mirror {
             mirror.clear();
         }
