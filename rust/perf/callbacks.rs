@@ -581,7 +581,7 @@ impl<T: Operations> Callbacks<T> {
     unsafe extern "C" fn sched_task_callback(
         context: *mut bindings::perf_event_pmu_context,
         task: *mut bindings::task_struct,
-        comes: bool,
+        sched_in: bool,
     ) {
         let sched_task = |pmu: &Pmu<T>, cx: OnCpu<'_, T>| {
             // SAFETY: The perf core has disabled the PMU (`__perf_pmu_sched_task()`, and by
@@ -597,7 +597,7 @@ impl<T: Operations> Callbacks<T> {
             // uses them, and only on the CPU that the task runs on: another CPU can run the task
             // only after this callback has returned.
             let data = unsafe { data.cast::<T::TaskData>().as_mut() };
-            pmu.ops().sched_task(&cx, data, comes);
+            pmu.ops().sched_task(&cx, data, sched_in);
         };
         // SAFETY: The context has a PMU that is alive, and the perf core has turned interrupts off.
         unsafe { Self::with_pmu((*context).pmu, sched_task) };

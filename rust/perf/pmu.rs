@@ -100,7 +100,7 @@ pub trait Operations: Send + Sync + Sized + 'static {
         Attachment::None
     }
 
-    /// Called when a task has been switched in on this CPU (`comes`), or is about to be switched
+    /// Called when a task has been switched in on this CPU (`sched_in`), or is about to be switched
     /// out. Gets the task's data if it has any.
     ///
     /// Called only while an event on this CPU has an [`Attachment`]. The events of a task that was
@@ -110,7 +110,7 @@ pub trait Operations: Send + Sync + Sized + 'static {
         &self,
         _cx: &PmuDisabled<'_, Self>,
         _data: Option<&mut Self::TaskData>,
-        _comes: bool,
+        _sched_in: bool,
     ) {
     }
 

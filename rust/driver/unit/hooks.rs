@@ -215,8 +215,8 @@ pub(in crate::driver) trait Unit: Sized {
     ) {
     }
 
-    /// Follows a switch of tasks: the task with this `data` is switched in if `comes` is set, and
-    /// switched out otherwise.
+    /// Follows a switch of tasks: the task with this `data` is switched in if `sched_in` is set,
+    /// and switched out otherwise.
     #[inline(always)]
     fn switch(
         &self,
@@ -225,7 +225,7 @@ pub(in crate::driver) trait Unit: Sized {
         _site: Site<'_>,
         _schedule: &CpuSchedule<EventId>,
         _data: Option<&mut Self::TaskData>,
-        _comes: bool,
+        _sched_in: bool,
     ) {
     }
 

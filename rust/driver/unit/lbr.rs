@@ -331,11 +331,11 @@ impl Unit for Branches {
         site: Site<'_>,
         schedule: &CpuSchedule<EventId>,
         mut data: Option<&mut TaskData>,
-        comes: bool,
+        sched_in: bool,
     ) {
         let state = &mut own.state;
         let keeps = |select: &u32| self.lbr.keeps(*select);
-        if comes {
+        if sched_in {
             let wanted = schedule.lbr_select();
             let kept = wanted.as_ref().is_some_and(keeps);
             let saved = data.as_ref().filter(|_| kept);

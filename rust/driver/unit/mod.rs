@@ -282,12 +282,12 @@ macro_rules! units {
                 site: Site<'_>,
                 schedule: &CpuSchedule<EventId>,
                 mut data: Option<&mut TaskData>,
-                comes: bool,
+                sched_in: bool,
             ) {
                 $(if let Some(unit) = &self.$name {
                     let data = data.as_deref_mut().map(|data| &mut data.$name);
                     let state = (&mut own.$name, &shared.$name);
-                    unit.switch(state, cx, site, schedule, data, comes);
+                    unit.switch(state, cx, site, schedule, data, sched_in);
                 })*
             }
         }

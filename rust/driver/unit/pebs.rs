@@ -863,9 +863,9 @@ impl Unit for Pebs {
         site: Site<'_>,
         _schedule: &CpuSchedule<EventId>,
         _data: Option<&mut ()>,
-        comes: bool,
+        sched_in: bool,
     ) {
-        if !comes && !shared.counters().is_empty() {
+        if !sched_in && !shared.counters().is_empty() {
             self.use_records(cx, shared.on(site.shared), None, None);
         }
     }
