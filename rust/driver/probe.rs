@@ -152,9 +152,9 @@ pub(super) fn log_reserved(register: Option<Msr>) {
 /// offline. The PMU must not be in use. Process context.
 pub(super) fn check_counters(pmu: &CorePmu, cpu: Option<CpuId>) -> Result {
     let hardware = &pmu.ops().hardware;
-    let mut unreal = Err(ENXIO);
-    call_on_or_here(cpu, |irqs| unreal = hardware.unreal_counter(irqs))?;
-    match unreal {
+    let mut broken = Err(ENXIO);
+    call_on_or_here(cpu, |irqs| broken = hardware.find_broken_counter(irqs))?;
+    match broken {
         Ok(None) => {}
         Ok(Some(counter)) => {
             pr_err!(

@@ -391,7 +391,7 @@ impl Amd {
         u32::from(cpu.has_handled.load(Relaxed) && last.age() <= WINDOW_MS)
     }
 
-    pub(super) fn unreal_counter(
+    pub(super) fn find_broken_counter(
         &self,
         mut counters: impl Iterator<Item = CounterId>,
         irqs: &LocalInterruptDisabled,
@@ -399,7 +399,7 @@ impl Amd {
         Ok(counters.find(|counter| !self.holds_a_value(*counter, irqs).unwrap_or(false)))
     }
 
-    /// Fails if the counter does not exist.
+    /// Returns whether the counter holds a written value. Fails if the counter does not exist.
     fn holds_a_value(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> Result<bool> {
         let counter = self.counter(counter).ok_or(ENODEV)?;
         let (select, value) = (counter.select(), counter.value());

@@ -200,7 +200,7 @@ impl ArchPerfmon {
         }
     }
 
-    pub(super) fn unreal_counter(
+    pub(super) fn find_broken_counter(
         &self,
         mut counters: impl Iterator<Item = CounterId>,
         irqs: &LocalInterruptDisabled,
@@ -209,12 +209,12 @@ impl ArchPerfmon {
         // Firmware may have left counters running: their values would change.
         let control_before = global_control.read_safe(irqs)?;
         global_control.write_safe(0, irqs)?;
-        let unreal = counters.find(|counter| !self.holds_a_value(*counter, irqs).unwrap_or(false));
+        let broken = counters.find(|counter| !self.holds_a_value(*counter, irqs).unwrap_or(false));
         global_control.write_safe(control_before, irqs)?;
-        Ok(unreal)
+        Ok(broken)
     }
 
-    /// Fails if the counter does not exist.
+    /// Returns whether the counter holds a written value. Fails if the counter does not exist.
     fn holds_a_value(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> Result<bool> {
         let msr = self.msr(Register::Counter(counter)).ok_or(ENODEV)?;
         let before = msr.read_safe(irqs)?;

@@ -309,14 +309,14 @@ impl Hardware {
     ///
     /// The PMU must not be in use, and its registers are restored. Fails if it cannot be stopped.
     /// Mainline: `check_hw_exists()`, `arch/x86/events/core.c`, which tries one counter.
-    pub(in crate::driver) fn unreal_counter(
+    pub(in crate::driver) fn find_broken_counter(
         &self,
         irqs: &LocalInterruptDisabled,
     ) -> Result<Option<CounterId>> {
         let counters = self.pmu.capabilities.counters.iter();
         match &self.interface {
-            PmuRegisters::ArchPerfmon(it) => it.unreal_counter(counters, irqs),
-            PmuRegisters::Amd(it) => it.unreal_counter(counters, irqs),
+            PmuRegisters::ArchPerfmon(it) => it.find_broken_counter(counters, irqs),
+            PmuRegisters::Amd(it) => it.find_broken_counter(counters, irqs),
         }
     }
 }
