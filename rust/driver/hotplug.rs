@@ -45,7 +45,7 @@ pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     let cpu = driver.cpus.this_cpu(irqs);
     if !cpu.shared.is_unknown() {
-        pmu.with_disabled(irqs, |cx| driver.let_go(cx, cpu));
+        pmu.with_disabled(irqs, |cx| driver.stop_and_restore(cx, cpu));
     } else if let Some(own) = cpu.own.borrow(irqs) {
         // The CPU has had no event yet.
         own.close();
@@ -54,7 +54,7 @@ pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
 
 impl Driver {
     /// Removes the events from the counters of this CPU, and restores the registers.
-    fn let_go(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
+    fn stop_and_restore(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
         let irqs = cx.irqs();
         let Some(mut own) = cpu.own.borrow(irqs) else {
             return;
