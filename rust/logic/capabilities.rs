@@ -394,15 +394,19 @@ impl Capabilities {
             _ => return None,
         };
 
-        let told = (leaf.edx & 0x1f) as u8;
+        let reported = (leaf.edx & 0x1f) as u8;
         let fixed = if version >= 5 {
             // A bit from `MAX_FIXED` on would become a topdown metric.
             CounterMask::from_bits((leaf.ecx as u64) << MAX_GP)
                 .fixed()
-                .union(CounterMask::first_fixed(told))
+                .union(CounterMask::first_fixed(reported))
         } else if version >= 2 {
             let certain = if cpuid.is_virtual() { 0 } else { 3 };
-            CounterMask::first_fixed(if told > certain { told } else { certain })
+            CounterMask::first_fixed(if reported > certain {
+                reported
+            } else {
+                certain
+            })
         } else {
             CounterMask::EMPTY
         };
@@ -473,8 +477,8 @@ impl Capabilities {
         } else if !cpuid.has_amd_v2() {
             (Interface::AmdCore, AMD_CORE_GP)
         } else {
-            let told = cpuid.leaf_8000_0022.ebx & 0xf;
-            (Interface::AmdV2, told as u8)
+            let reported = cpuid.leaf_8000_0022.ebx & 0xf;
+            (Interface::AmdV2, reported as u8)
         };
         let width = match CounterWidth::new(AMD_WIDTH) {
             Some(width) if gp != 0 => width,

@@ -157,9 +157,9 @@ fn tsx() {
 
 #[test]
 fn counters_without_an_architectural_address_are_left_out() {
-    for (told, gp, unused) in [(7, 7, 0), (8, 8, 0), (10, 8, 2), (255, 8, 247)] {
+    for (reported, gp, unused) in [(7, 7, 0), (8, 8, 0), (10, 8, 2), (255, 8, 247)] {
         let mut cpuid = haswell();
-        cpuid.leaf_a.eax = 0x0730_0003 | (told << 8);
+        cpuid.leaf_a.eax = 0x0730_0003 | (reported << 8);
         let capabilities = Capabilities::decode(&cpuid, None).unwrap();
         assert_eq!((capabilities.gp(), capabilities.unused_gp), (gp, unused));
     }

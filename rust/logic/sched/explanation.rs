@@ -248,13 +248,13 @@ mod tests {
 
     #[test]
     fn slots_count_for_one_group() {
-        for (counter, told) in [(CounterId::SLOTS, true), (CounterId::FIRST, false)] {
+        for (counter, expected) in [(CounterId::SLOTS, true), (CounterId::FIRST, false)] {
             let shortage = Shortage::Contended {
                 events: 2,
                 counters: counter.mask(),
             };
             let text = explain(Refusal::DoesNotFit(shortage), false, Limits::NONE);
-            assert_eq!(text.contains("one group at a time"), told, "{text}");
+            assert_eq!(text.contains("one group at a time"), expected, "{text}");
         }
     }
 

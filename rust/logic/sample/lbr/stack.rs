@@ -154,10 +154,10 @@ impl Branches {
 
 /// Returns the kind of `branch`, which the processor may have recorded.
 fn kind_of(branch: &Branch, classify: &mut impl FnMut(&Branch) -> Kinds) -> Kinds {
-    let told = branch
+    let recorded = branch
         .arch_type
         .and_then(|it| ARCH_TYPES.get(usize::from(it)));
-    match told {
+    match recorded {
         Some(kind) if is_kernel(branch.to) => kind.or(Kinds::KERNEL),
         Some(kind) => kind.or(Kinds::USER),
         None => classify(branch),
