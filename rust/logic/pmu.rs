@@ -172,10 +172,10 @@ impl PmuInfo {
         let Some(format) = self.capabilities.pebs_format else {
             return 0;
         };
-        let tells_ip = format.tells_ip() || self.lbr.is_some();
+        let has_ip = format.has_ip() || self.lbr.is_some();
         let evenly = self.model.cycles_alias.has_prec_dist()
             || self.model.precise_distribution != PreciseDistribution::AsOtherPrecise;
-        1 + u8::from(tells_ip) + u8::from(evenly)
+        1 + u8::from(has_ip) + u8::from(evenly)
     }
 
     /// Returns whether precise samples can have XMM registers.

@@ -31,12 +31,12 @@ impl PebsFormat {
     }
 
     /// Returns whether records have the address of the instruction itself, not only of the next.
-    pub const fn tells_ip(self) -> bool {
+    pub const fn has_ip(self) -> bool {
         !matches!(self, Self::Nehalem)
     }
 
     /// Returns whether records have the time.
-    pub const fn tells_time(self) -> bool {
+    pub const fn has_time(self) -> bool {
         matches!(self, Self::Skylake | Self::Adaptive)
     }
 }

@@ -73,8 +73,8 @@ pub(super) fn check(pmu: &PmuInfo, attr: &Attributes) -> Result<(), Refusal> {
 /// Returns whether the last branch is needed to find a sample's address, because the record only
 /// has the address of the next instruction.
 pub(super) fn needs_branches(pmu: &PmuInfo, attr: &Attributes) -> bool {
-    let tells_ip = |format: PebsFormat| format.tells_ip();
-    attr.precise_ip > 1 && !pmu.capabilities.pebs_format.is_some_and(tells_ip)
+    let has_ip = |format: PebsFormat| format.has_ip();
+    attr.precise_ip > 1 && !pmu.capabilities.pebs_format.is_some_and(has_ip)
 }
 
 /// Returns the branches that are recorded for an event: for its branch stack, or to find addresses.
@@ -127,7 +127,7 @@ pub(super) fn apply(
         can_wait: reloads && can_wait(pmu, attr, format),
         groups: groups(pmu, attr),
         data: line.map_or(PebsData::None, |line| line.data()),
-        needs_address_only: level >= 2 && format.tells_ip() && attr.sample_type & PARTS == 0,
+        needs_address_only: level >= 2 && format.has_ip() && attr.sample_type & PARTS == 0,
     };
     (
         select.with(EventSelect::ADAPTIVE, format == PebsFormat::Adaptive),
@@ -156,7 +156,7 @@ fn can_wait(pmu: &PmuInfo, attr: &Attributes, format: PebsFormat) -> bool {
         | st::PERIOD
         | st::CODE_PAGE_SIZE
         | st::WEIGHT;
-    if format.tells_time() && !attr.use_clockid {
+    if format.has_time() && !attr.use_clockid {
         kept |= st::TIME;
     }
     if format == PebsFormat::Adaptive {

@@ -122,7 +122,7 @@ pub(super) struct Samples {
     /// Set if the latency field of a record contains two latencies.
     two_latencies: bool,
     /// Set if records contain the instruction's retire latency, in cycles.
-    tells_retirement: bool,
+    has_retire_latency: bool,
 }
 
 /// A buffer for the code between a branch and a sample, if records do not contain the address of
@@ -132,7 +132,7 @@ pub(super) type Code = CpuCell<Option<KVec<u8>>>;
 /// Allocates the buffer for code on `cpu`. Fails with `ENOMEM`. Process context.
 pub(super) fn new_code(cpu: CpuId, format: Option<PebsFormat>) -> Result<Code> {
     let code = match format {
-        Some(format) if !format.tells_ip() => Some(KVec::from_elem(0, MAX_CODE, GFP_KERNEL)?),
+        Some(format) if !format.has_ip() => Some(KVec::from_elem(0, MAX_CODE, GFP_KERNEL)?),
         _ => None,
     };
     Ok(CpuCell::new(cpu, code))
@@ -141,14 +141,14 @@ pub(super) fn new_code(cpu: CpuId, format: Option<PebsFormat>) -> Result<Code> {
 impl Samples {
     /// Binds the kernel's functions that samples from records of `pmu` need. Process context.
     pub(super) fn bind(format: PebsFormat, pmu: &PmuInfo) -> Result<Self> {
-        let decodes = !format.tells_ip();
+        let decodes = !format.has_ip();
         Ok(Self {
             format,
-            clock: format.tells_time().then(TscClock::bind).transpose()?,
+            clock: format.has_time().then(TscClock::bind).transpose()?,
             decoder: decodes.then(Decoder::bind).transpose()?,
             traps: pmu.capabilities.pebs_trap,
             two_latencies: pmu.model.has(Quirk::LatencyInTwoParts),
-            tells_retirement: pmu.capabilities.pebs_timing,
+            has_retire_latency: pmu.capabilities.pebs_timing,
         })
     }
 
@@ -348,7 +348,7 @@ impl Samples {
             Weight {
                 latency,
                 instruction,
-                retirement: if self.tells_retirement {
+                retirement: if self.has_retire_latency {
                     record.retire_latency()
                 } else {
                     0

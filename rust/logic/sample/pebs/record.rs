@@ -322,7 +322,7 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn owners(&self, format: PebsFormat, precise: CounterMask) -> Owners {
         let owners = CounterMask::from_bits(self.counters()) & precise;
-        if format.tells_time() {
+        if format.has_time() {
             return Owners::Of(owners);
         }
         match owners.weight() {
