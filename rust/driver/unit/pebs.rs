@@ -694,13 +694,13 @@ impl Pebs {
         if event.data().switches && is_overflow {
             cx.pmu().ops().end_turn(cx);
         }
-        let made = sample::Made {
+        let input = sample::SampleInput {
             record,
             event,
             period,
         };
         let code = &here.pebs.code;
-        self.samples.hand_over(cx, code, &made, is_overflow, batch);
+        self.samples.hand_over(cx, code, &input, is_overflow, batch);
     }
 
     /// Begins the next period of a precise event without auto-reload, whose counter the processor

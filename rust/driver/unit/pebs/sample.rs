@@ -58,7 +58,7 @@ use kernel::{
 };
 
 /// A record, and the other data from which its sample is made.
-pub(super) struct Made<'a, 'r> {
+pub(super) struct SampleInput<'a, 'r> {
     pub(super) record: &'a Record<'r>,
     pub(super) event: &'a Event<Driver>,
     /// The length of the period that has ended.
@@ -85,9 +85,9 @@ impl Batch<'_, '_> {
 
     /// Adds the time of the record, if the event samples it.
     #[inline(always)]
-    fn add_time(&self, sample: &mut Sample<'_>, made: &Made<'_, '_>) {
-        if let (Some(clock), Some(tsc)) = (self.clock, made.record.tsc()) {
-            if made.event.samples_time() {
+    fn add_time(&self, sample: &mut Sample<'_>, input: &SampleInput<'_, '_>) {
+        if let (Some(clock), Some(tsc)) = (self.clock, input.record.tsc()) {
+            if input.event.samples_time() {
                 sample.add_time(clock.time(tsc));
             }
         }
@@ -167,25 +167,25 @@ impl Samples {
         &self,
         cx: &OnCpu<'_, Driver>,
         code: &Code,
-        made: &Made<'_, 'a>,
+        input: &SampleInput<'_, 'a>,
         is_overflow: bool,
         batch: &mut Batch<'a, '_>,
     ) {
-        let needs_address_only = made
+        let needs_address_only = input
             .event
             .data()
             .precise
             .is_some_and(|it| it.needs_address_only);
-        let Some(ip) = made.record.ip().filter(|_| needs_address_only) else {
-            self.hand_over_parts(cx, code, made, is_overflow, batch);
+        let Some(ip) = input.record.ip().filter(|_| needs_address_only) else {
+            self.hand_over_parts(cx, code, input, is_overflow, batch);
             return;
         };
-        let mut sample = Sample::new(made.period);
+        let mut sample = Sample::new(input.period);
         batch.regs.set_ip(ip, true);
-        batch.add_time(&mut sample, made);
+        batch.add_time(&mut sample, input);
         give(
             cx,
-            made.event,
+            input.event,
             &mut sample,
             batch.regs.as_regs(),
             is_overflow,
@@ -199,11 +199,11 @@ impl Samples {
         &self,
         cx: &OnCpu<'_, Driver>,
         code: &Code,
-        made: &Made<'_, 'a>,
+        input: &SampleInput<'_, 'a>,
         is_overflow: bool,
         batch: &mut Batch<'a, '_>,
     ) {
-        let Made { record, event, .. } = *made;
+        let SampleInput { record, event, .. } = *input;
         let irqs = cx.irqs();
         let mut recorded = if self.format == PebsFormat::Adaptive && event.samples_branches() {
             cx.pmu().ops().recorded_branches(irqs)
@@ -213,7 +213,7 @@ impl Samples {
         let Some(precise) = event.data().precise else {
             return;
         };
-        let mut sample = Sample::new(made.period);
+        let mut sample = Sample::new(input.period);
         // Unwinds from the interrupted registers: the function that was running when the record was
         // written may have returned.
         sample.add_callchain(event, batch.interrupted());
@@ -226,15 +226,15 @@ impl Samples {
                 batch.regs.set_general(&general);
             }
         }
-        let (ip, exact) = self.address(code, made, precise.level, batch, irqs);
+        let (ip, exact) = self.address(code, input, precise.level, batch, irqs);
         batch.regs.set_ip(ip, exact);
         if let Some(xmm) = record.xmm() {
             batch.regs.set_xmm(xmm);
         }
         if let Some(access) = record.access() {
-            self.add_access(&mut sample, made, precise.data, access, cx);
+            self.add_access(&mut sample, input, precise.data, access, cx);
         }
-        batch.add_time(&mut sample, made);
+        batch.add_time(&mut sample, input);
         if let Some(recorded) = &mut recorded {
             // The record lacks the number of the latest branch. If the record has raised this PMI,
             // the number that the register has now is right, except for a branch or two.
@@ -261,12 +261,12 @@ impl Samples {
     fn address(
         &self,
         code: &Code,
-        made: &Made<'_, '_>,
+        input: &SampleInput<'_, '_>,
         level: u8,
         batch: &Batch<'_, '_>,
         irqs: &LocalInterruptDisabled,
     ) -> (u64, bool) {
-        let Made { record, event, .. } = *made;
+        let SampleInput { record, event, .. } = *input;
         let next = record.flags_and_next_ip().map(|(_, next_ip)| next_ip);
         match (record.ip(), next) {
             (_, Some(next)) if level < 2 => (next, false),
@@ -315,12 +315,12 @@ impl Samples {
     fn add_access(
         &self,
         sample: &mut Sample<'_>,
-        made: &Made<'_, '_>,
+        input: &SampleInput<'_, '_>,
         data: PebsData,
         access: Access,
         cx: &OnCpu<'_, Driver>,
     ) {
-        let Made { record, event, .. } = *made;
+        let SampleInput { record, event, .. } = *input;
         sample.add_address(event, access.address);
         let model = cx.pmu().ops().hardware.pmu.model;
         let source = model.data_sources.data_src(data, access.source);
