@@ -7,7 +7,10 @@
 //! as a whole, misses the member's value and shows none of the group (`evsel__process_group_data()`
 //! in `tools/perf/util/evsel.c`).
 
-use crate::logic::model::demand::Demand;
+use crate::logic::model::demand::{
+    Demand,
+    Key, //
+};
 use crate::logic::open::attr::{
     Leader,
     LOAD_LATENCY_AUXILIARY, //
@@ -252,6 +255,7 @@ fn open_event(
                     constraint,
                     requirement: configured.requirement,
                     lbr_select: None,
+                    key: Key::NONE,
                 });
             }
             Err(refusal) => new.refused = Some(Why::Driver(refusal)),

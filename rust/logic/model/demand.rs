@@ -8,9 +8,15 @@
 //! an event can use either register, with the event code that belongs to it.
 //! [`register_plan`](crate::logic::sched::register_plan) decides which, again whenever events are
 //! added.
+//!
+//! Events with equal [keys](Key), and otherwise equal demands, count the same on one counter.
 
 use super::constraint::Constraint;
-use crate::logic::regs::extra_register::ExtraRegister;
+use crate::logic::regs::{
+    event_select::EventSelect,
+    extra_register::ExtraRegister,
+    global::CountsIn, //
+};
 
 /// An event's requirement of a certain value in an extra register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +38,106 @@ impl Requirement {
     }
 }
 
+/// The part of an event's configuration that, with its constraint and its extra register, decides
+/// what a counter counts. Events for which all of it is equal can share a counter.
+///
+/// # Invariants
+///
+/// The value is 0 for [`NONE`](Self::NONE); otherwise it has one of the bits `HOST` and `GUEST`.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::model::demand::Key;
+/// use logic::regs::{event_select::EventSelect, global::CountsIn};
+///
+/// let cycles = EventSelect::event(0x3c, 0).counting_user(true);
+/// let key = |samples| Key::new(cycles, CountsIn::EVERYWHERE, samples);
+/// assert!(key(false).is_equal(key(true)));
+/// assert!(!Key::NONE.is_equal(Key::NONE));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(u64);
+
+impl Key {
+    /// The key of an event that shares no counter.
+    pub const NONE: Self = Self(0);
+
+    // No event select has these bits.
+    const HOST: u64 = 1 << 63;
+    const GUEST: u64 = 1 << 62;
+    const SAMPLES: u64 = 1 << 61;
+    const SELECT: u64 = Self::SAMPLES - 1;
+
+    /// Returns the key of an event. `samples` is set if the event is sampled: its period has to be
+    /// in the counter. An event that counts nowhere shares no counter.
+    pub const fn new(select: EventSelect, counts_in: CountsIn, samples: bool) -> Self {
+        let CountsIn { host, guest } = counts_in;
+        if !host && !guest {
+            return Self::NONE;
+        }
+        let mut key = select.bits() & Self::SELECT;
+        if host {
+            key |= Self::HOST;
+        }
+        if guest {
+            key |= Self::GUEST;
+        }
+        // INVARIANT: One of the two bits is set.
+        Self(key).with_samples(samples)
+    }
+
+    /// Returns whether the event is sampled.
+    pub const fn samples(self) -> bool {
+        self.0 & Self::SAMPLES != 0
+    }
+
+    /// Returns whether this is the key of an event that may share a counter and is not sampled.
+    #[inline]
+    pub const fn counts_only(self) -> bool {
+        self.0 != 0 && !self.samples()
+    }
+
+    /// Returns the key with the information whether an event is sampled.
+    #[must_use]
+    pub const fn with_samples(self, samples: bool) -> Self {
+        match samples && self.0 != 0 {
+            true => Self(self.0 | Self::SAMPLES),
+            false => Self(self.0 & !Self::SAMPLES),
+        }
+    }
+
+    /// Returns whether events with the two keys can share a counter: the keys are equal, except
+    /// that one of the events may be sampled.
+    pub const fn is_equal(self, other: Self) -> bool {
+        let both_sample = self.0 & other.0 & Self::SAMPLES != 0;
+        self.0 != 0 && (self.0 ^ other.0) & !Self::SAMPLES == 0 && !both_sample
+    }
+
+    /// Returns a bit that equal keys have in common, and others mostly not; 0 for a key that shares
+    /// no counter.
+    #[inline]
+    pub const fn bit(self) -> u64 {
+        match self.0 {
+            0 => 0,
+            // CAST: less than 64.
+            _ => 1u64.wrapping_shl(self.number(64) as u32),
+        }
+    }
+
+    /// Returns a number below `limit`, a power of two, that equal keys have in common, and others
+    /// mostly not.
+    #[inline]
+    pub const fn number(self, limit: usize) -> usize {
+        // The golden ratio of 64 bits: bits of the product's upper part depend on all bits.
+        const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mixed = (self.0 & !Self::SAMPLES).wrapping_mul(MIX);
+        // CAST: below `limit`.
+        mixed.wrapping_shr(64 - limit.trailing_zeros()) as usize
+    }
+}
+
 /// The demand of an event: everything that it needs to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
@@ -41,6 +147,8 @@ pub struct Demand {
     pub requirement: Option<Requirement>,
     /// The value of [`ExtraRegister::LbrSelect`] that its samples need, if they have branch stacks.
     pub lbr_select: Option<u32>,
+    /// The key of events that can share its counter.
+    pub key: Key,
 }
 
 impl Demand {
@@ -52,6 +160,16 @@ impl Demand {
             alternative: None,
         });
         [self.requirement, branches].into_iter().flatten()
+    }
+
+    /// Returns whether an event with this demand can ride on the counter of one with the demand
+    /// `other`: it would count the same, and not both are sampled. An event with branch stacks has
+    /// a counter of its own.
+    pub fn can_ride_on(&self, other: &Self) -> bool {
+        self.key.is_equal(other.key)
+            && self.lbr_select.is_none()
+            && self.requirement == other.requirement
+            && self.constraint == other.constraint
     }
 
     /// Returns whether the event needs an extra register.
@@ -67,6 +185,7 @@ impl From<Constraint> for Demand {
             constraint,
             requirement: None,
             lbr_select: None,
+            key: Key::NONE,
         }
     }
 }

@@ -7,12 +7,16 @@ use super::{
         Attributes,
         EventType, //
     },
-    precise::Precise, //
+    precise::Precise,
+    topdown::SLOTS, //
 };
 use crate::logic::{
     model::{
         constraint::Constraint,
-        demand::Requirement,
+        demand::{
+            Key,
+            Requirement, //
+        },
         HardwareId, //
     },
     pmu::PmuInfo,
@@ -60,6 +64,30 @@ impl Event {
             Some(precise) => pmu.precise_constraint(self.select, precise.level),
             None => pmu.constraint(self.select),
         }
+    }
+
+    /// Returns the key of the events that can share a counter with the event, which has this
+    /// `constraint`. `samples` is set if it is sampled.
+    ///
+    /// The counts of some events cannot be derived from a counter that others use too: they need
+    /// more than a counter, TSX takes them back, or other cores have the counter as well.
+    pub fn key(&self, constraint: Constraint, samples: bool) -> Key {
+        let Constraint {
+            counters,
+            pair,
+            northbridge,
+            ..
+        } = constraint;
+        let needs_more = self.precise.is_some()
+            || pair
+            || counters.has_metrics()
+            || counters.contains(CounterId::GUEST_BRANCHES)
+            // Metrics may join it.
+            || self.select.code() == SLOTS;
+        if needs_more || northbridge || self.select.has(EventSelect::IN_TX_CHECKPOINTED) {
+            return Key::NONE;
+        }
+        Key::new(self.select, self.counts_in, samples)
     }
 }
 

@@ -11,6 +11,7 @@
 
 pub mod last_value;
 pub mod running;
+pub mod shared_count;
 
 use core::sync::atomic::{
     AtomicU64,

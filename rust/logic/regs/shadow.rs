@@ -447,6 +447,12 @@ impl Shadow {
         self.counters[counter].value = value;
     }
 
+    /// Returns the value of a stopped counter, if it is known: with this start value, the counter
+    /// is not written.
+    pub fn value(&self, counter: CounterId) -> Option<u64> {
+        self.counters[counter].value
+    }
+
     /// Forgets the value of a stopped counter, so that the next start writes the counter.
     pub fn forget_value(&mut self, counter: CounterId) {
         self.counters[counter].value = None;

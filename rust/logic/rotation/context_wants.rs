@@ -6,10 +6,14 @@ use super::{
     GroupWants,
     Wants, //
 };
+use crate::logic::model::demand::Key;
 
 /// The most changes that are followed, and the most intervals since an event was removed, before a
 /// context is walked again.
 const LONGEST: u64 = 64;
+
+/// Number of words for the numbers of keys: keys of a hundred events mostly have different numbers.
+const SEEN: usize = 16;
 
 /// The demand of all groups of a context. Removed groups stay included for some intervals.
 ///
@@ -36,6 +40,8 @@ const LONGEST: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 pub struct ContextWants {
     wants: Wants,
+    /// The numbers of the keys of the groups' events ([`Key::number`]), as a set.
+    seen: [u64; SEEN],
     /// Number of intervals since the first removal of an included event; 0 if none was removed.
     stale: u64,
 }
@@ -44,6 +50,7 @@ impl ContextWants {
     /// No group.
     pub const NOTHING: Self = Self {
         wants: Wants::NOTHING,
+        seen: [0; SEEN],
         stale: 0,
     };
 
@@ -57,6 +64,21 @@ impl ContextWants {
         if !group.is_empty() {
             self.wants.add(group, alone);
         }
+    }
+
+    /// Adds the `key` of an event of an added group. Of the events of one group, each key is to be
+    /// added once.
+    pub fn add_key(&mut self, key: Key) {
+        if key == Key::NONE {
+            return;
+        }
+        let number = key.number(SEEN * 64);
+        // The mask only avoids a bounds check. CAST: less than 64.
+        let word = &mut self.seen[(number / 64) & (SEEN - 1)];
+        let bit = 1u64.wrapping_shl((number % 64) as u32);
+        let again = *word & bit != 0;
+        *word |= bit;
+        self.wants.add_key(key, again);
     }
 
     /// Returns whether `changes`, a number of added or removed events, can be followed without a

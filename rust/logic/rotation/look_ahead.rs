@@ -75,12 +75,18 @@ impl<G: Copy> Found<G> {
         self.groups.iter().flatten().copied()
     }
 
+    /// Returns whether the search was long, so that it must not be repeated before the end of the
+    /// interval.
+    pub const fn is_long(&self) -> bool {
+        self.looked_at > LONG_WALK
+    }
+
     /// Returns the counters for which the search must not be repeated before the end of the
     /// interval: none after a short search.
     pub const fn left(&self) -> CounterMask {
         // A short search is repeated, since otherwise a group that is enabled meanwhile would not
         // be found before the end of the interval.
-        match self.looked_at > LONG_WALK {
+        match self.is_long() {
             true => self.reach,
             false => CounterMask::EMPTY,
         }
@@ -103,6 +109,9 @@ pub struct Search<'a> {
     pub beside: Option<Beside>,
     /// Set if no group is active.
     pub is_first: bool,
+    /// Set if groups may be found that ride on the counters of [equal
+    /// events](CpuSchedule::equal_event).
+    pub may_ride: bool,
     /// Set if groups that [may not pass](Waiting::may_pass) can be brought forward, in front of the
     /// offered one: at the end of an interval.
     pub may_bring_forward: bool,
@@ -119,7 +128,8 @@ pub struct Search<'a> {
 ///
 /// Where corrupting events halve the counters, groups of one kind go first: the kind of the active
 /// groups, or of the first group that fits if none is active. Groups that lag far behind go first
-/// whatever their kind. The search ends as soon as no group could use the remaining counters.
+/// whatever their kind. The search ends as soon as no group could use the remaining counters, or
+/// ride on the counters of others.
 #[inline(never)]
 pub fn look_ahead<G: Waiting>(
     schedule: &mut CpuSchedule<G::Event>,
@@ -145,15 +155,21 @@ pub fn look_ahead<G: Waiting>(
     'search: for is_second_pass in [false, true] {
         for group in groups.clone() {
             let could_use = |wants: &Wants| wants.could_use(active, reach, room);
-            if reach.is_empty() || !wants.is_none_or(could_use) {
+            let any_left = !reach.is_empty() && wants.is_none_or(could_use);
+            if !any_left && !search.may_ride {
                 break 'search;
             }
             found.looked_at = found.looked_at.saturating_add(1);
+            // The demand of the group, and of its events that would not ride.
+            let mut whole = GroupWants::default();
             let mut is = GroupWants::default();
             let mut possible = true;
             group.for_each_event(|_, demand, _| {
-                is.add(demand.constraint);
-                possible &= demand.constraint.counters.intersects(reach);
+                whole.add(demand.constraint);
+                if !search.may_ride || !trial.would_ride(&demand) {
+                    is.add(demand.constraint);
+                    possible &= any_left && demand.constraint.counters.intersects(reach);
+                }
             });
             if !possible || is.gp_only > room {
                 continue;
@@ -180,7 +196,7 @@ pub fn look_ahead<G: Waiting>(
                         break 'search;
                     }
                     is_first = false;
-                    active.add(&is, false);
+                    active.add(&whole, false);
                     if beside.is_some() && is.gp_only != 0 && first_kind.is_none() {
                         first_kind = Some(is.is_corrupting());
                     }

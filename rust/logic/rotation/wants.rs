@@ -6,7 +6,10 @@
 mod tests;
 
 use crate::logic::{
-    model::constraint::Constraint,
+    model::{
+        constraint::Constraint,
+        demand::Key, //
+    },
     regs::counter::{
         CounterId,
         CounterMask, //
@@ -83,6 +86,9 @@ pub struct Wants {
     for_others: CounterMask,
     /// Set if a group wants to be alone (`attr.exclusive`).
     alone: bool,
+    /// The bits of the keys of all events ([`Key::bit`]), and of those that occur twice or more.
+    keys: u64,
+    equal_keys: u64,
 }
 
 /// An event with a planned counter.
@@ -145,6 +151,8 @@ impl Wants {
         others: 0,
         for_others: CounterMask::EMPTY,
         alone: false,
+        keys: 0,
+        equal_keys: 0,
     };
 
     /// Adds a group. `alone` is set if it wants to be alone.
@@ -165,6 +173,22 @@ impl Wants {
             self.for_others = self.for_others | group.all.gp();
         }
         self.alone |= alone;
+    }
+
+    /// Adds the `key` of an event of an added group. `again` is set if an event of another group
+    /// has the key, too.
+    pub fn add_key(&mut self, key: Key, again: bool) {
+        self.keys |= key.bit();
+        if again {
+            self.equal_keys |= key.bit();
+        }
+    }
+
+    /// Returns the bits of keys with which groups may ride on counters of others: of other groups
+    /// of the context, or of `beside`, events that are on the CPU and do not rotate with it. May
+    /// have the bits of other keys.
+    pub const fn rideable(&self, beside: u64) -> u64 {
+        self.equal_keys | self.keys & beside
     }
 
     /// Returns whether a group wants to be alone.

@@ -8,5 +8,6 @@ pub mod explanation;
 pub mod group;
 pub mod limits;
 pub mod register_plan;
+pub mod riders;
 pub mod room;
 pub mod usage;

@@ -12,6 +12,10 @@ use loom::sync::{
 use loom::thread;
 use rpmu_logic::logic::pmi::last_value::LastValue;
 use rpmu_logic::logic::pmi::running::Running;
+use rpmu_logic::logic::pmi::shared_count::{
+    Base,
+    SharedCount, //
+};
 use rpmu_logic::logic::pmi::Word;
 use rpmu_logic::logic::regs::counter::{
     CounterId,
@@ -336,5 +340,98 @@ fn each_occurrence_is_counted_once() {
         },
         (2, |event, _| event.overflow()),
         Counting::check,
+    );
+}
+
+/// Two events that count all the time on a counter, the owner and a rider.
+struct Sharing {
+    counter: Counting,
+    shared: SharedCount<Shared>,
+    bases: [Base<Shared>; 2],
+    counts: [Shared; 2],
+    owner: Shared,
+}
+
+impl Sharing {
+    fn started() -> Self {
+        let this = Self {
+            counter: Counting::started(),
+            shared: SharedCount::default(),
+            bases: Default::default(),
+            counts: [0, 0].map(Shared::new),
+            owner: Shared::new(0),
+        };
+        this.bases.iter().for_each(|base| base.begin(&this.shared));
+        this.shared.insert(1);
+        this
+    }
+
+    fn settle(&self, event: usize) {
+        let delta = self.bases[event].take(&self.shared);
+        step(|| {
+            self.counts[event]
+                .0
+                .fetch_add(delta, std::sync::atomic::Ordering::Relaxed)
+        });
+    }
+
+    /// Like `CounterUse::update_shared()`.
+    fn update(&self) {
+        let read = || self.counter.counter.load() & WIDTH.mask();
+        let (previous, now) = self.counter.last.advance(WIDTH, read);
+        self.shared.add(WIDTH.delta(previous, now));
+        self.settle(self.owner.load() as usize);
+    }
+
+    /// As in a PMI: the counter overflows; if it `stops` the owner, the rider becomes the owner.
+    fn overflow(&self, stops: bool) {
+        self.counter.occur(3);
+        self.update();
+        self.counter.counter.store(START);
+        self.counter.last.written(WIDTH, START);
+        if stops {
+            if let Some(next) = self.shared.take_any() {
+                self.owner.store(next as u64);
+            }
+        }
+    }
+
+    fn check(&self) {
+        self.update();
+        for event in [0, 1] {
+            self.settle(event);
+            assert_eq!(
+                self.counts[event].load(),
+                self.counter.truth.load(),
+                "event {event}: occurrences are lost, or counted twice"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_event_of_a_shared_counter_counts_each_occurrence() {
+    everywhere(
+        Sharing::started,
+        |events| {
+            events.counter.occur(5);
+            events.update();
+            events.settle(1);
+        },
+        (2, |events, n| events.overflow(n == 1)),
+        Sharing::check,
+    );
+}
+
+#[test]
+fn a_rider_stops_or_becomes_the_owner() {
+    everywhere(
+        Sharing::started,
+        |events| {
+            let was_rider = events.shared.remove(1);
+            assert_ne!(was_rider, events.owner.load() == 1);
+        },
+        (1, |events, _| events.overflow(true)),
+        |events| assert_eq!(events.shared.take_any(), None),
     );
 }

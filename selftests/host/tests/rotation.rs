@@ -379,6 +379,7 @@ impl<'a> Context<'a> {
                     active: &mut active,
                     beside: Beside::of(self.on_counters()),
                     is_first,
+                    may_ride: false,
                     may_bring_forward: is_over,
                 };
                 let behind = order[place + 1..].iter().filter(|it| !is_found[**it]);

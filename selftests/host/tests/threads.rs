@@ -18,6 +18,7 @@ use rpmu_logic::logic::capabilities::{
 use rpmu_logic::logic::model::constraint::Constraint;
 use rpmu_logic::logic::model::demand::{
     Demand,
+    Key,
     Requirement, //
 };
 use rpmu_logic::logic::refusal::Refusal;
@@ -384,6 +385,7 @@ fn demand((value, second): Offcore) -> Demand {
             alternative: Some(alternative),
         }),
         lbr_select: None,
+        key: Key::NONE,
     }
 }
 

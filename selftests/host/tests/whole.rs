@@ -22,7 +22,10 @@ use rpmu_logic::logic::capabilities::{
 };
 use rpmu_logic::logic::model::cache_event::CacheId;
 use rpmu_logic::logic::model::constraint::Constraint;
-use rpmu_logic::logic::model::demand::Demand;
+use rpmu_logic::logic::model::demand::{
+    Demand,
+    Key, //
+};
 use rpmu_logic::logic::model::{
     HardwareId,
     AMD_MODELS,
@@ -514,7 +517,8 @@ proptest! {
                     let constraint = pmu.constraint(event.select);
                     let requirement = event.requirement;
                     let lbr_select = event.branches.map(|request| request.select);
-                    events.push((event, Demand { constraint, requirement, lbr_select }));
+                    let key = Key::NONE;
+                    events.push((event, Demand { constraint, requirement, lbr_select, key }));
                 }
             }
         }

@@ -532,6 +532,7 @@ impl<'a> Cpu<'a> {
             active,
             beside: Beside::of(self.on_counters()),
             is_first,
+            may_ride: false,
             may_bring_forward: self.is_over,
         };
         let (groups, previous, order) = (&self.groups, &self.previous, &self.order);

@@ -11,6 +11,7 @@ use crate::logic::{
         constraint::Constraint,
         demand::{
             Demand,
+            Key,
             Requirement, //
         },
         extra_registers::ExtraRegisters, //
@@ -24,7 +25,8 @@ use crate::logic::{
     },
 };
 
-/// An event of a [`CpuSchedule`](super::CpuSchedule).
+/// An event of a [`CpuSchedule`](super::CpuSchedule), on whose counter [equal
+/// events](super::CpuSchedule::equal_event) may ride.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<T> {
     /// The driver's handle of the event.
@@ -35,6 +37,9 @@ pub struct Entry<T> {
     pub(super) requirement: Option<Requirement>,
     /// The filter of branch records that the event needs, if any.
     pub(super) lbr_select: Option<u32>,
+    /// The key of events that can ride on the counter. Has the information whether the event or a
+    /// rider is sampled.
+    pub(super) key: Key,
     /// The event's counter when it was last on this CPU: a preference.
     pub(super) previous: Option<CounterId>,
     /// The planned counter. [`None`] only within a txn.
@@ -58,6 +63,7 @@ impl<T> Entry<T> {
             constraint: self.constraint,
             requirement: self.requirement,
             lbr_select: self.lbr_select,
+            key: self.key,
         }
     }
 

@@ -22,6 +22,10 @@
 //! The events of a txn (a group) are collected first, and then [`commit`](CpuSchedule::commit)
 //! places all or none of them. Events that were added before may move for this.
 //!
+//! An event that is [equal](CpuSchedule::equal_event) to one in the schedule need not be added: it
+//! can ride on that event's counter. The caller keeps record of the riders
+//! ([`Riders`](super::riders::Riders)); the schedule plans one counter for all of them.
+//!
 //! Each request to plan gets temporary restrictions from outside of the CPU as [`Limits`]. A
 //! [`ThreadUsage`] reports the CPU's counters to its core.
 //!
@@ -31,6 +35,7 @@
 
 mod entry;
 mod fast_paths;
+mod shared;
 mod slots;
 mod solve;
 #[cfg(test)]
@@ -91,6 +96,7 @@ pub use {
 /// - The slots in `fresh` have no planned counter. They come after all other slots, each of which
 ///   has a planned counter of its own. Outside of a txn, there are none.
 /// - The slots in `unprogrammed` have a plan that differs from the registers.
+/// - `keys` has the [bit](Key::bit) of each entry's key.
 /// - `taken` are the planned counters. `corrupting` and `pairs` count the entries with these flags,
 ///   `demanding` those that need an extra register.
 ///
@@ -142,6 +148,7 @@ pub struct CpuSchedule<T> {
     txn: bool,
     policy: Policy,
     taken: CounterMask,
+    keys: u64,
     /// The result of the next [`take_wish`](Self::take_wish).
     wish: Option<ThreadUsage>,
     /// Space for [`solve`](Self::solve): the kernel's stack is small.
@@ -170,6 +177,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         txn: false,
         policy: Policy::Rpmu,
         taken: CounterMask::EMPTY,
+        keys: 0,
         wish: None,
         problem: Problem::new(0),
         assignment: Assignment::NOTHING,
@@ -337,19 +345,25 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             constraint,
             requirement,
             lbr_select,
+            key,
         } = demand;
         self.entries[slot & (SLOTS - 1)] = Some(Entry {
             event,
             constraint,
             requirement,
             lbr_select,
+            key,
             previous,
             planned: None,
             placed: None,
             planned_register: None,
             placed_register: None,
         });
-        // INVARIANT: The slot is behind all others, and the event has no planned counter.
+        // INVARIANT: The slot has the key's bit, is behind all others, and has no planned counter.
+        self.keys = match self.live.is_empty() {
+            true => key.bit(),
+            false => self.keys | key.bit(),
+        };
         self.live = self.live.with(Slots::only(slot));
         self.fresh = self.fresh.with(Slots::only(slot));
         self.len = self.len.wrapping_add(1);

@@ -76,7 +76,10 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             unprogrammed: self.unprogrammed,
             txn: core::mem::replace(&mut self.txn, true),
             pushed: Ok(()),
+            sampled: Slots::NONE,
+            sampled_before: Slots::NONE,
             taken: self.taken,
+            keys: self.keys,
             schedule: self,
         }
     }
@@ -114,17 +117,39 @@ pub struct Trial<'a, T: Copy + PartialEq> {
     before: Slots,
     /// The first refusal of an event of the current group.
     pushed: Result<(), Refusal>,
+    /// The slots of the events on whose counters sampled events of the trial would ride; and those
+    /// before the current group.
+    sampled: Slots,
+    sampled_before: Slots,
     /// The state to restore.
     fresh: Slots,
     unprogrammed: Slots,
     txn: bool,
     taken: CounterMask,
+    keys: u64,
 }
 
 impl<T: Copy + PartialEq> Trial<'_, T> {
-    /// Adds an event to the current group. The handle may be any value.
+    /// Returns whether an event with this `demand` would ride on the counter of an equal event, and
+    /// so needs no counter.
+    pub fn would_ride(&self, demand: &Demand) -> bool {
+        self.schedule.may_have_equal(demand.key)
+            && self.schedule.equal_slot(demand, self.sampled).is_some()
+    }
+
+    /// Adds an event to the current group, unless it [would ride](Self::would_ride) on the counter
+    /// of an equal event. The handle may be any value.
     pub fn push(&mut self, event: T, demand: impl Into<Demand>, previous: Option<CounterId>) {
-        let pushed = self.schedule.push(event, demand.into(), previous);
+        let demand = demand.into();
+        if self.schedule.may_have_equal(demand.key) {
+            if let Some(slot) = self.schedule.equal_slot(&demand, self.sampled) {
+                if demand.key.samples() {
+                    self.sampled = self.sampled.with(Slots::only(slot));
+                }
+                return;
+            }
+        }
+        let pushed = self.schedule.push(event, demand, previous);
         self.pushed = self.pushed.and(pushed);
     }
 
@@ -143,7 +168,9 @@ impl<T: Copy + PartialEq> Trial<'_, T> {
         let fits = pushed.and_then(|()| self.schedule.plan(limits));
         if fits.is_err() {
             self.schedule.drop_fresh();
+            self.sampled = self.sampled_before;
         }
+        self.sampled_before = self.sampled;
         fits
     }
 }
@@ -157,6 +184,7 @@ impl<T: Copy + PartialEq> Drop for Trial<'_, T> {
         schedule.fresh = self.fresh;
         schedule.unprogrammed = self.unprogrammed;
         schedule.taken = self.taken;
+        schedule.keys = self.keys;
         for slot in self.before {
             let (planned, register) = schedule.saved[slot & (SLOTS - 1)];
             if let Some(entry) = schedule.at_mut(slot) {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::logic::{
     capabilities::Cpuid,
+    model::demand::Key,
     pmu::PmuInfo,
     regs::event_select::EventSelect, //
 };
@@ -113,6 +114,7 @@ fn more_values_than_extra_registers() {
                 constraint: pmu.constraint(select),
                 requirement: table.requirement(select, *config1, |_| true).unwrap(),
                 lbr_select: None,
+                key: Key::NONE,
             })?;
         }
         group.validate()
@@ -132,6 +134,7 @@ fn more_values_than_extra_registers() {
                 alternative: None,
             }),
             lbr_select: None,
+            key: Key::NONE,
         })
     };
     // Equal requirements count once.

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counters that equal events share.
+
+use super::{
+    CpuSchedule,
+    Slots,
+    SLOTS, //
+};
+use crate::logic::model::demand::{
+    Demand,
+    Key, //
+};
+
+impl<T: Copy + PartialEq> CpuSchedule<T> {
+    /// Returns whether the schedule may have an event that is equal to one with this `key`.
+    #[inline]
+    pub const fn may_have_equal(&self, key: Key) -> bool {
+        self.keys & key.bit() != 0
+    }
+
+    /// Returns the bits of the keys of the events that others can ride on ([`Key::bit`]), and
+    /// possibly of some that have left.
+    pub const fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Returns the event on whose counter an event with this `demand` can ride, also within a txn;
+    /// [`None`] if there is no such event.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// # use logic::capabilities::{Capabilities, Cpuid};
+    /// use logic::model::{constraint::Constraint, demand::{Demand, Key}};
+    /// use logic::regs::{counter::CounterMask, event_select::EventSelect, global::CountsIn};
+    /// use logic::sched::{cpu_schedule::CpuSchedule, limits::Limits};
+    /// # let cpuid = Cpuid::intel(3, 4, 3);
+    /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+    /// let mut schedule = CpuSchedule::new(&capabilities);
+    /// let event = |code, samples| Demand {
+    ///     key: Key::new(EventSelect::event(code, 0), CountsIn::EVERYWHERE, samples),
+    ///     ..Constraint::any_of(CounterMask::first_gp(4)).into()
+    /// };
+    /// schedule.add("branches", event(0xc4, false), None, &Limits::NONE).unwrap();
+    /// assert_eq!(schedule.equal_event(&event(0xc4, true)), Some("branches"));
+    /// assert_eq!(schedule.equal_event(&event(0xc5, false)), None);
+    ///
+    /// // Only one of the events on a counter is sampled.
+    /// schedule.set_samples("branches", true);
+    /// assert_eq!(schedule.equal_event(&event(0xc4, true)), None);
+    /// assert_eq!(schedule.equal_event(&event(0xc4, false)), Some("branches"));
+    /// ```
+    #[cold]
+    #[inline(never)]
+    pub fn equal_event(&mut self, demand: &Demand) -> Option<T> {
+        let mut entries = self.entries();
+        let equal = entries.find(|entry| demand.can_ride_on(&entry.demand()));
+        let equal = equal.map(|entry| entry.event);
+        if equal.is_none() {
+            // The key's bit may be of an event that has left.
+            // INVARIANT: These are the bits of all entries' keys.
+            self.keys = self.entries().fold(0, |keys, it| keys | it.key.bit());
+        }
+        equal
+    }
+
+    /// Returns the slot of the event on whose counter one with this `demand` can ride.
+    pub(super) fn equal_slot(&self, demand: &Demand, sampled: Slots) -> Option<usize> {
+        for slot in self.live {
+            let Some(entry) = &self.entries[slot & (SLOTS - 1)] else {
+                continue;
+            };
+            // In a trial, the collected events of a txn are not there.
+            let is_there = entry.planned.is_some() || self.fresh.contains(slot);
+            let is_sampled = demand.key.samples() && sampled.contains(slot);
+            if is_there && !is_sampled && demand.can_ride_on(&entry.demand()) {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// Records whether `event`, or an event that rides on its counter, is sampled.
+    pub fn set_samples(&mut self, event: T, samples: bool) {
+        if let Some((slot, _)) = self.find(event) {
+            if let Some(entry) = self.at_mut(slot) {
+                entry.key = entry.key.with_samples(samples);
+            }
+        }
+    }
+
+    /// Passes the entry of the event `from`, with its counter, to the event `to`, which rides on
+    /// that counter. `demand` is the demand of `to`. Returns `false` if `from` is not in the
+    /// schedule.
+    pub fn hand_over(&mut self, from: T, to: T, demand: &Demand) -> bool {
+        let Some((slot, _)) = self.find(from) else {
+            return false;
+        };
+        let Some(entry) = self.at_mut(slot) else {
+            return false;
+        };
+        let before = entry.demand().needs_register();
+        entry.event = to;
+        // All else is equal.
+        entry.lbr_select = demand.lbr_select;
+        let after = entry.demand().needs_register();
+        // INVARIANT: The event `from`, with its demand, has left.
+        self.demanding = self
+            .demanding
+            .wrapping_sub(before.into())
+            .wrapping_add(after.into());
+        true
+    }
+}
