@@ -53,6 +53,11 @@ impl<'a> Attr<'a> {
         self.0.pinned() != 0
     }
 
+    /// Returns whether the event wants to be alone on the PMU with its group, if it leads one.
+    pub fn exclusive(&self) -> bool {
+        self.0.exclusive() != 0
+    }
+
     /// Returns the number of events from one sample to the next, or the samples per second if
     /// [`freq`](Self::freq); 0 for an event that only counts.
     pub fn sample_period(&self) -> u64 {

@@ -568,6 +568,9 @@ impl<T: Operations> Callbacks<T> {
                 // SAFETY: The PMU has just been disabled, and the perf core does not start a txn in
                 // an NMI.
                 pmu.ops().begin_txn(&unsafe { PmuDisabled::new(cx) });
+            } else if flags == bindings::PERF_PMU_TXN_READ {
+                let reads = &pmu.cpu_state(&cx).group_reads;
+                reads.store(reads.load(Relaxed).wrapping_add(1), Relaxed);
             }
         };
         // SAFETY: The PMU is alive, and the perf core has turned interrupts off.

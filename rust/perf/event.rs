@@ -188,14 +188,14 @@ impl<T: Operations> Event<T> {
         &self.private().data
     }
 
-    /// Returns the id of the event on its CPU.
-    pub(super) fn id(&self) -> Option<EventId> {
+    /// Returns the id of the event on its CPU; [`None`] while it is on none.
+    pub fn id(&self) -> Option<EventId> {
         // CAST: `NO_ID` is out of range as a `usize`, too.
         EventId::from_index(self.private().id.load(Relaxed) as usize)
     }
 
     pub(super) fn set_id(&self, id: Option<EventId>) {
-        // CAST: an index is below 64.
+        // CAST: an index is below 128.
         let id = id.map_or(NO_ID, |id| id.index() as u32);
         self.private().id.store(id, Relaxed);
     }
@@ -353,7 +353,7 @@ impl<T: Operations> Event<T> {
             Some((index, rdpmc)) => {
                 // CAST: `user_index()` converts it back to a `u32`.
                 self.rdpmc().store(rdpmc as i32, Relaxed);
-                // CAST: an index is below 64.
+                // CAST: an index is below 128.
                 self.idx().store(index as i32, Relaxed);
             }
             None => self.idx().store(-1, Relaxed),
@@ -592,6 +592,14 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         // and does not change while it runs.
         let leader = unsafe { (*self.0).group_leader };
         (leader != self.0).then_some(leader)
+    }
+
+    /// Returns whether the event or its group wants to be alone on the PMU (`attr.exclusive`).
+    pub fn is_of_exclusive_group(&self) -> bool {
+        // SAFETY: By the type invariant the event is valid, and so is its leader, to which it holds
+        // a reference. Their single-bit attributes do not change.
+        let leader = unsafe { (*(*self.0).group_leader).attr.exclusive() };
+        self.attr().exclusive() || leader != 0
     }
 
     /// Returns whether another event leads the event's group.

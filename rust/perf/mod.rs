@@ -98,7 +98,10 @@ pub use sysfs::{
     Groups,
     Setting, //
 };
-pub use table::EventId;
+pub use table::{
+    EventId,
+    MAX_EVENTS, //
+};
 
 /// Types of events: `perf_event_attr.type`, and the type that a PMU is registered for.
 pub mod event_type {

@@ -23,6 +23,7 @@ use core::{
     ops::Deref,
     sync::atomic::{
         AtomicU32,
+        AtomicU64,
         Ordering::Relaxed, //
     },
 };
@@ -250,6 +251,13 @@ impl<'a, T: Operations> OnCpu<'a, T> {
         self.cpu.txn.load(Relaxed) == bindings::PERF_PMU_TXN_READ
     }
 
+    /// Returns the number of the group read that is [under way](Self::is_reading_group), if any:
+    /// not 0, and unique on this CPU.
+    pub fn group_read(&self) -> Option<u64> {
+        self.is_reading_group()
+            .then(|| self.cpu.group_reads.load(Relaxed))
+    }
+
     /// Returns the event with the given id, if it is on this CPU.
     pub fn event(&self, id: EventId) -> Option<&Event<T>> {
         // SAFETY: `on_cpu()` has taken the state of the CPU that it ran on. Interrupts were off
@@ -345,6 +353,8 @@ pub(super) struct CpuState<T: Operations> {
     pub(super) disabled: AtomicU32,
     /// The `PERF_PMU_TXN_*` of the open txn; 0 without one.
     pub(super) txn: AtomicU32,
+    /// Number of group reads so far.
+    pub(super) group_reads: AtomicU64,
     data: T::CpuData,
 }
 
@@ -357,6 +367,7 @@ impl<T: Operations> CpuState<T> {
                 events: Table::new(),
                 disabled: AtomicU32::new(0),
                 txn: AtomicU32::new(0),
+                group_reads: AtomicU64::new(0),
                 data: T::CpuData::default(),
             }? Error)
         })

@@ -20,8 +20,10 @@ use kernel::interrupt::LocalInterruptDisabled;
 
 /// The maximum number of events on one CPU at a time.
 ///
-/// More than any PMU has counters.
-const SIZE: usize = 64;
+/// More than any PMU has counters, since events may share a counter.
+pub const MAX_EVENTS: usize = 128;
+const SIZE: usize = MAX_EVENTS;
+const WORDS: usize = SIZE / u64::BITS as usize;
 
 /// The id of an event while it is on a CPU: small, and unique there.
 ///
@@ -32,16 +34,19 @@ const SIZE: usize = 64;
 pub struct EventId(u8);
 
 impl EventId {
-    /// Returns the number, 0 to 63.
+    /// Returns the number, below [`MAX_EVENTS`].
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    fn bit(self) -> u64 {
-        1u64.wrapping_shl(self.0.into())
+    /// Returns the number of the word with the id's bit, and the bit.
+    fn place(self) -> (usize, u64) {
+        // The mask changes nothing, by the type invariant.
+        let word = usize::from(self.0 / 64) & (WORDS - 1);
+        (word, 1u64.wrapping_shl((self.0 % 64).into()))
     }
 
-    /// Returns the id with the given number; [`None`] if it is 64 or more.
+    /// Returns the id with the given number; [`None`] if it is [`MAX_EVENTS`] or more.
     pub fn from_index(index: usize) -> Option<Self> {
         // INVARIANT: The number has just been checked.
         // CAST: so it fits in a `u8`.
@@ -62,7 +67,7 @@ impl EventId {
 pub(super) struct Table<T: Operations> {
     events: [AtomicPtr<bindings::perf_event>; SIZE],
     /// The taken ids. Only `insert()` and `remove()` use it, which only callbacks on the CPU call.
-    taken: AtomicU64,
+    taken: [AtomicU64; WORDS],
     _events: PhantomData<Event<T>>,
 }
 
@@ -71,7 +76,7 @@ impl<T: Operations> Table<T> {
         Self {
             // INVARIANT: There are no non-null entries yet.
             events: [const { AtomicPtr::new(ptr::null_mut()) }; SIZE],
-            taken: AtomicU64::new(0),
+            taken: [const { AtomicU64::new(0) }; WORDS],
             _events: PhantomData,
         }
     }
@@ -89,11 +94,15 @@ impl<T: Operations> Table<T> {
     /// To be called by the `add` callback of `event`, on the CPU of the table. `remove()` must be
     /// called before `del` returns, or at once if `add` fails.
     pub(super) unsafe fn insert(&self, event: *mut bindings::perf_event) -> Option<EventId> {
-        let taken = self.taken.load(Relaxed);
-        // CAST: at most 64, which is not an id.
-        let id = EventId::from_index(taken.trailing_ones() as usize)?;
+        let is_full = |word: &AtomicU64| word.load(Relaxed) == u64::MAX;
+        let number = self.taken.iter().position(|word| !is_full(word))?;
+        let word = &self.taken[number & (WORDS - 1)];
+        let taken = word.load(Relaxed);
+        // CAST: less than 64.
+        let bit = taken.trailing_ones() as usize;
+        let id = EventId::from_index(number.wrapping_mul(64).wrapping_add(bit))?;
         // INVARIANT: By this function's requirements `event` is just being added.
-        self.taken.store(taken | id.bit(), Relaxed);
+        word.store(taken | id.place().1, Relaxed);
         self.entry(id).store(event, Relaxed);
         Some(id)
     }
@@ -101,8 +110,9 @@ impl<T: Operations> Table<T> {
     /// Releases the id of an event.
     pub(super) fn remove(&self, id: EventId) {
         self.entry(id).store(ptr::null_mut(), Relaxed);
-        let taken = self.taken.load(Relaxed);
-        self.taken.store(taken & !id.bit(), Relaxed);
+        let (word, bit) = id.place();
+        let taken = self.taken[word].load(Relaxed);
+        self.taken[word].store(taken & !bit, Relaxed);
     }
 
     /// Returns whether `event` has the id `id`. Any CPU.
