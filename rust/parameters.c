@@ -5,6 +5,7 @@
  * and its parameters are not in sysfs.
  */
 
+#include <linux/compiler.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/utsname.h>
@@ -18,6 +19,33 @@ MODULE_PARM_DESC(ht_workaround, "Work around errata BJ122, BV98, HSD29 where cor
 bool rpmu_helper_ht_workaround(void)
 {
 	return ht_workaround;
+}
+
+static bool share;
+
+/*
+ * Events keep the setting with which they were opened, and each holds the
+ * module. While the module is loaded, the kernel holds it too.
+ */
+static int set_share(const char *value, const struct kernel_param *param)
+{
+	if (THIS_MODULE->state == MODULE_STATE_LIVE && module_refcount(THIS_MODULE) > 0)
+		return -EBUSY;
+	return param_set_bool(value, param);
+}
+
+static const struct kernel_param_ops share_ops = {
+	.flags = KERNEL_PARAM_OPS_FL_NOARG,
+	.set = set_share,
+	.get = param_get_bool,
+};
+module_param_cb(share, &share_ops, &share, 0644);
+__MODULE_PARM_TYPE(share, "bool");
+MODULE_PARM_DESC(share, "Let equal events share a counter; changes while there are no events (default: 0; never with policy=mainline)");
+
+bool rpmu_helper_share(void)
+{
+	return READ_ONCE(share);
 }
 
 static bool trust_layouts;

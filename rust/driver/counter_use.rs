@@ -12,7 +12,10 @@ use crate::{
     logic::{
         model::constraint::Constraint,
         open::precise::Precise,
-        pmi::last_value::LastValue,
+        pmi::{
+            last_value::LastValue,
+            shared_count::SharedCount, //
+        },
         regs::counter::{
             CounterId,
             MAX_COUNTERS, //
@@ -86,6 +89,9 @@ impl Way {
     }
 }
 
+/// The mark of a counter that equal events share, beside the number of [`Way::Counter`].
+const SHARED: u8 = 1 << 7;
+
 /// The use of each counter of a CPU.
 pub(super) struct Uses {
     counters: [CounterUse; SLOTS],
@@ -109,15 +115,20 @@ impl Uses {
 
 /// The use of a counter.
 pub(super) struct CounterUse {
-    /// The index of the event that was last started on the counter.
+    /// The index of the event that was last started on the counter, or became the owner of a shared
+    /// one.
     event: AtomicU32,
-    /// The way in which that event counts, a [`Way`].
+    /// The way in which that event counts, a [`Way`], with the mark [`SHARED`].
     way: AtomicU8,
     /// The auto-reload period, which the processor starts as it records an overflow; 0 without
     /// auto-reload. Changes with each start of a precise event.
     reload: AtomicU64,
     /// The value when the counter was last read or written. For a metric: the slots of its share.
     pub(super) last: LastValue,
+    /// The sum and the riders, if the counter is shared.
+    pub(super) shared: SharedCount,
+    /// The last group read for which the shared counter was read.
+    group_read: AtomicU64,
 }
 
 impl CounterUse {
@@ -127,10 +138,12 @@ impl CounterUse {
             way: AtomicU8::new(Way::Counter as u8),
             reload: AtomicU64::new(0),
             last: LastValue::default(),
+            shared: SharedCount::default(),
+            group_read: AtomicU64::new(0),
         }
     }
 
-    /// Records that an event that counts in this `way` gets the counter.
+    /// Records that an event that counts in this `way` gets the counter, and shares it with none.
     #[inline]
     pub(super) fn arrive(&self, way: Way) {
         self.way.store(way as u8, Relaxed);
@@ -139,7 +152,7 @@ impl CounterUse {
     /// Records that `event` is started. The PMI must not handle the counter yet.
     #[inline]
     pub(super) fn set_event(&self, event: EventId) {
-        // CAST: an index is below 64.
+        // CAST: an index is below 128.
         self.event.store(event.index() as u32, Relaxed);
     }
 
@@ -150,7 +163,28 @@ impl CounterUse {
         EventId::from_index(self.event.load(Relaxed) as usize)
     }
 
-    /// Returns whether the counter's event counts in another way than [`Way::Counter`].
+    /// Returns whether [events share](super::riders) the counter. Its way is [`Way::Counter`].
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.way.load(Relaxed) & SHARED != 0
+    }
+
+    /// Records whether events share the counter.
+    pub(super) fn set_shared(&self, shared: bool) {
+        let mark = if shared { SHARED } else { 0 };
+        self.way.store(Way::Counter as u8 | mark, Relaxed);
+    }
+
+    /// Records that the shared counter is read for the group read with this number. Returns whether
+    /// it was not read for it before.
+    pub(super) fn begin_group_read(&self, number: u64) -> bool {
+        let is_new = self.group_read.load(Relaxed) != number;
+        self.group_read.store(number, Relaxed);
+        is_new
+    }
+
+    /// Returns whether the counter is [shared](Self::is_shared), or its event counts in another way
+    /// than [`Way::Counter`].
     #[inline]
     pub(super) fn is_special(&self) -> bool {
         self.way.load(Relaxed) != Way::Counter as u8

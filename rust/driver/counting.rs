@@ -40,6 +40,9 @@ use kernel::interrupt::LocalInterruptDisabled;
 /// A period with which a counter of any model can be started: no model's shortest period is longer.
 const SHORT_PERIOD: i64 = 128;
 
+/// A period after which a PMI does not matter.
+const LONG_PERIOD: i64 = 1 << 31;
+
 impl CounterUse {
     /// Brings the count of `event` on this `counter` up to date, and returns the counter's value.
     ///
@@ -57,10 +60,7 @@ impl CounterUse {
         let delta = width.delta(previous, now);
         event.add_count(delta);
         self.publish(event, width);
-        // CAST: positive, as counters have no more than 48 bits.
-        event
-            .period_left()
-            .fetch_add((delta as i64).wrapping_neg(), Relaxed);
+        count_down(event, delta);
         now
     }
 
@@ -89,6 +89,34 @@ impl CounterUse {
             period,
             hardware.limits.start(data.select, period, left),
         )
+    }
+
+    /// Returns the value at which to start the counter of `event`: `present`, the value that it
+    /// has, if known, if the event can count from there, so that the counter need not be written;
+    /// otherwise `start`, with which the event [begins](Self::begin).
+    ///
+    /// Only for events that may share counters, and not for those of tasks: user space could read
+    /// with RDPMC what the counter has counted for others.
+    #[inline]
+    pub(super) fn keep_value(
+        &self,
+        event: &Event<Driver>,
+        hardware: &Hardware,
+        present: Option<u64>,
+        start: u64,
+    ) -> u64 {
+        let key = event.data().demand.key;
+        match present {
+            Some(present) if key.counts_only() && !event.is_of_task() => {
+                let left = hardware.limits.width.sign_extend(present).wrapping_neg();
+                if left < LONG_PERIOD {
+                    return start;
+                }
+                event.period_left().store(left, Relaxed);
+                present
+            }
+            _ => start,
+        }
     }
 
     /// [Begins](Self::begin) a precise event.
@@ -236,10 +264,19 @@ impl CounterUse {
     ///
     /// On the event's CPU, in any context.
     #[inline]
-    fn publish(&self, event: &Event<Driver>, width: CounterWidth) {
+    pub(super) fn publish(&self, event: &Event<Driver>, width: CounterWidth) {
         self.last
             .publish(|value| event.set_previous(width.sign_extend(value)));
     }
+}
+
+/// Takes `delta` occurrences from what is left of the period of `event`.
+#[inline]
+pub(super) fn count_down(event: &Event<Driver>, delta: u64) {
+    // CAST: positive, as counters have no more than 48 bits.
+    event
+        .period_left()
+        .fetch_add((delta as i64).wrapping_neg(), Relaxed);
 }
 
 /// Records the `start` of the counter of `event` in a period of this length. Returns the start

@@ -33,7 +33,13 @@ use crate::{
             dirty::Dirty,
             shadow::Shadow, //
         },
-        sched::cpu_schedule::CpuSchedule,
+        sched::{
+            cpu_schedule::CpuSchedule,
+            riders::{
+                Ids,
+                Riders, //
+            },
+        },
         smt::protocol::ThreadState, //
     },
     perf::{
@@ -84,6 +90,10 @@ pub(super) struct CallbackState {
     pub(super) changed: bool,
     /// The units' state that only callbacks use.
     pub(super) units: unit::UnitsOwn,
+    /// The events that share the counter of an equal event.
+    pub(super) riders: Riders,
+    /// The riders that the open txn has collected.
+    pub(super) boarding: Ids,
     /// Caches the demands of the groups that rotate.
     pub(super) rotation: RotationState,
     /// The usage that was published to the sibling, and the needs of this CPU.
@@ -149,6 +159,8 @@ impl CallbackState {
             shadow <- shadow,
             changed: false,
             units: unit::UnitsOwn::default(),
+            riders: Riders::NONE,
+            boarding: Ids::NONE,
             rotation: RotationState::new()?,
             smt: ThreadState::default(),
             dirty: Dirty::default(),
@@ -234,6 +246,8 @@ impl Driver {
     ) {
         let site = self.site(cpu, irqs);
         own.schedule.clear();
+        own.riders.clear();
+        own.boarding = Ids::NONE;
         own.changed = false;
         own.smt = ThreadState::default();
         own.asleep = CounterMask::EMPTY;

@@ -8,6 +8,7 @@
 
 mod last_place;
 mod periods;
+mod ride;
 
 use super::{
     counter_use::Way,
@@ -20,7 +21,10 @@ use crate::{
     logic::{
         model::{
             constraint::Constraint,
-            demand::Demand,
+            demand::{
+                Demand,
+                Key, //
+            },
             HardwareId, //
         },
         open::{
@@ -45,6 +49,7 @@ use core::sync::atomic::{
 };
 use last_place::LastPlace;
 use periods::Periods;
+use ride::Ride;
 
 /// The driver's data of an event.
 ///
@@ -74,6 +79,8 @@ pub(crate) struct EventData {
     pub(super) turn: Turn,
     /// The counter and CPU that the event had last.
     pub(super) last_place: LastPlace,
+    /// The event's part of a counter that it shares.
+    pub(super) shared: Ride,
     /// For [`perf_core`](crate::perf_core).
     pub(super) internals: EventState,
 }
@@ -85,6 +92,7 @@ impl EventData {
         random_state: u64,
         page: Page,
         no_tracers: Option<NoTracers>,
+        key: Key,
     ) -> Self {
         Self {
             select: event.select,
@@ -92,6 +100,7 @@ impl EventData {
                 constraint,
                 requirement: event.requirement,
                 lbr_select: event.branches.map(|request| request.select),
+                key,
             },
             branches: event.branches,
             _no_tracers: no_tracers,
@@ -103,6 +112,7 @@ impl EventData {
             periods: Periods::new(event.random, random_state),
             turn: Turn::new(),
             last_place: LastPlace::new(),
+            shared: Ride::default(),
             internals: EventState::default(),
         }
     }

@@ -10,7 +10,10 @@ use super::{
 use crate::{
     kern,
     logic::{
-        model::constraint::Constraint,
+        model::{
+            constraint::Constraint,
+            demand::Key, //
+        },
         open::{
             attr::{
                 Attributes,
@@ -19,6 +22,7 @@ use crate::{
                 LOAD_LATENCY_AUXILIARY, //
             },
             configure,
+            event::Event as Configured,
             topdown, //
         },
         refusal::Refusal,
@@ -28,6 +32,7 @@ use crate::{
             random_period::RandomPeriods, //
         },
         sched::{
+            assign::Policy,
             explanation::Explanation,
             group::Group,
             limits::Limits, //
@@ -130,7 +135,8 @@ fn decide(
         return Err(Refusal::NeverPrecise.into());
     }
     let page = driver.common.user_read.page(event);
-    let data = EventData::new(configured, constraint, random_state, page, no_tracers);
+    let key = key(driver, event, &configured, constraint);
+    let data = EventData::new(configured, constraint, random_state, page, no_tracers, key);
     let data = place.fill(data);
 
     let mut corrupting = data.demand.constraint.corrupting;
@@ -156,6 +162,21 @@ fn decide(
     Ok(data)
 }
 
+/// Returns the key of the events that can share a counter with a new event. An event that wants to
+/// be alone shares nothing.
+fn key(
+    driver: &Driver,
+    event: &perf::NewEvent<'_, Driver>,
+    configured: &Configured,
+    constraint: Constraint,
+) -> Key {
+    let may_share = driver.hardware.policy == Policy::Rpmu && kern::parameter::share();
+    if !may_share || event.is_of_exclusive_group() {
+        return Key::NONE;
+    }
+    configured.key(constraint, event.attr().sample_period() != 0)
+}
+
 /// Makes the data of an inherited event from the data of its `parent`.
 ///
 /// The event is not checked again, because fork() would fail with the error. CPUs, settings,
@@ -176,7 +197,8 @@ fn inherit(
         constraint = Constraint::any_of(CounterMask::EMPTY);
     }
     let configured = from.configured(parent.sample_period());
-    let data = EventData::new(configured, constraint, random_state, page, no_tracers);
+    let key = from.demand.key;
+    let data = EventData::new(configured, constraint, random_state, page, no_tracers, key);
     let data = place.fill(data);
     join_slots(event, &data);
     Ok(data)

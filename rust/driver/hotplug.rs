@@ -61,9 +61,14 @@ impl Driver {
         };
         let active = own.shadow.active();
         self.pause(cx, active, &cpu.shared, &mut own.shadow);
-        for event in own.schedule.entries().filter_map(|it| cx.event(it.event)) {
-            event::leave(event);
-            event.update_userpage();
+        for entry in own.schedule.entries() {
+            Self::for_each_sharer(cx, &own.riders, entry.event, |event| {
+                match event::counter(event).map(|counter| (counter, cpu.shared.uses.on(counter))) {
+                    Some((counter, counts)) if counts.is_shared() => counts.get_off(counter, event),
+                    _ => event::leave(event),
+                }
+                event.update_userpage();
+            });
         }
         // The PMI ignores NMIs from here on.
         cpu.shared.forget();

@@ -28,6 +28,7 @@
 //!                                       machine/tracing  Intel PT and BTS, which share the PMI
 //!
 //!                                       Steps of a callback
+//!                                       riders           equal events on one counter
 //!                                       smt              planning beside the core's other thread
 //!                                       ways             events that need more than a counter
 //!                                       ways/metrics     slots and topdown metrics
@@ -89,6 +90,7 @@ mod machine;
 mod pmi;
 mod probe;
 mod program;
+mod riders;
 mod rotation;
 mod schedule;
 mod smt;

@@ -206,7 +206,11 @@ fn serve(
         return;
     }
     let period = event.last_period().load(Relaxed);
-    counts.update((counter, event), hardware, irqs);
+    if counts.is_shared() {
+        counts.update_shared((counter, event), hardware, irqs);
+    } else {
+        counts.update((counter, event), hardware, irqs);
+    }
     if counts.restart(event, counter, hardware, irqs) {
         if event.data().switches {
             driver.end_turn(cx);

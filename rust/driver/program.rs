@@ -81,6 +81,9 @@ impl Driver {
     #[inline(never)]
     fn move_events(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
         let shared = &cpu.shared;
+        if !own.riders.is_empty() {
+            self.leave_shared(cx, cpu, own);
+        }
         let CallbackState {
             schedule, shadow, ..
         } = own;
@@ -120,6 +123,9 @@ impl Driver {
             }
         }
         schedule.mark_programmed();
+        if !own.riders.is_empty() {
+            self.board_arriving(cx, cpu, own);
+        }
     }
 
     /// Resets the PMU after overflows that could not be acknowledged. The PMU is disabled, and all
@@ -153,6 +159,10 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         for counter in counters {
+            if shared.uses.on(counter).is_shared() {
+                self.pause_shared(cx, counter, shared, shadow);
+                continue;
+            }
             let event = shared.last_event(counter).and_then(|id| cx.event(id));
             if let Some(event) = event {
                 self.stop_on(cx, (counter, event), shared, shadow);
@@ -173,7 +183,11 @@ impl Driver {
         for counter in counters {
             let id = shared.last_event(counter);
             if let Some((id, event)) = id.and_then(|id| Some((id, cx.event(id)?))) {
-                self.start_on(cx, (counter, id, event), shared, shadow);
+                if shared.uses.on(counter).is_shared() {
+                    self.go_on_shared(cx, (counter, id, event), shared, shadow);
+                } else {
+                    self.start_on(cx, (counter, id, event), shared, shadow);
+                }
             }
         }
     }
@@ -198,6 +212,7 @@ impl Driver {
             self.clear(cx, shared, shadow);
         }
         let (value, _) = counts.begin(event, &self.hardware);
+        let value = counts.keep_value(event, &self.hardware, shadow.value(counter), value);
         shadow.start(counter, value, |write| {
             self.hardware.write(write, cx.irqs());
         });
@@ -206,7 +221,11 @@ impl Driver {
         shared.activate(counter, id);
         if event.is_stopped() {
             // An NMI has stopped the event since the caller's check.
-            shared.halt(counter);
+            if counts.is_shared() {
+                self.stop_shared(cx, (counter, event), shared, shadow);
+            } else {
+                shared.halt(counter);
+            }
         }
         event.update_userpage();
     }
@@ -252,13 +271,19 @@ impl Driver {
         shared: &PmiState,
         shadow: &mut Shadow,
     ) {
-        shared.deactivate(counter);
         let counts = shared.uses.on(counter);
         if counts.is_special() {
-            self.stop_special(cx, (counter, event), shadow);
+            self.stop_special(cx, (counter, event), shared, shadow);
             return;
         }
+        shared.deactivate(counter);
         let value = counts.update((counter, event), &self.hardware, cx.irqs());
+        self.stop_counter(counter, value, shadow);
+    }
+
+    /// Updates the shadow of a counter that has just been stopped, with its `value`.
+    #[inline(always)]
+    pub(super) fn stop_counter(&self, counter: CounterId, value: u64, shadow: &mut Shadow) {
         shadow.stop(counter, Some(value));
         if let Some(amd) = self.hardware.amd() {
             Self::stop_on_amd(amd, counter, shadow);
@@ -269,7 +294,7 @@ impl Driver {
     /// if the PMU does not keep it, and stops the second counter of a pair.
     #[cold]
     #[inline(never)]
-    pub(super) fn stop_on_amd(amd: &Amd, counter: CounterId, shadow: &mut Shadow) {
+    fn stop_on_amd(amd: &Amd, counter: CounterId, shadow: &mut Shadow) {
         if !amd.keeps_values() {
             shadow.forget_value(counter);
         }

@@ -49,9 +49,12 @@ use crate::{
             MOST_LOOKED_AT,
             TURN, //
         },
-        sched::cpu_schedule::{
-            CpuSchedule,
-            Entries, //
+        sched::{
+            cpu_schedule::{
+                CpuSchedule,
+                Entries, //
+            },
+            riders::Riders, //
         },
     },
     perf::{
@@ -146,7 +149,7 @@ fn follow<'a>(
     let mut whole = true;
     let all_there = context.for_each_since(Some(&known.version), |group, is_leader| {
         if cgroups.is_none_or(|it| it.have(group)) {
-            groups.add(&wants_of(group), group.is_exclusive());
+            add_group(groups, group);
             whole &= is_leader.0;
         }
     });
@@ -194,8 +197,7 @@ fn walk(
     });
     let _ = context.for_each_since(None, |group, is_leader| {
         if is_leader.0 && cgroups.is_none_or(|it| it.have(group)) {
-            let groups = &mut known.groups;
-            groups.add(&wants_of(group), group.is_exclusive());
+            add_group(&mut known.groups, group);
         }
     });
     Some(place)
@@ -210,6 +212,17 @@ fn cgroups_of(context: &Context<'_, Driver>, all: &Wants) -> Option<Cgroups> {
     }
     let cgroups = context.cgroups();
     cgroups.id().map(|_| cgroups)
+}
+
+/// Adds the demand of a group, and the keys of its events. Equal events of one group are taken for
+/// events of two: then a search may find nothing.
+fn add_group(wants: &mut ContextWants, group: EventGroup<'_, Driver>) {
+    let mut demand = GroupWants::default();
+    group.for_each_event(|event, _| {
+        demand.add(event.data().demand.constraint);
+        wants.add_key(event.data().demand.key);
+    });
+    wants.add(&demand, group.is_exclusive());
 }
 
 /// Returns the demand of all events of a group, including disabled ones.
@@ -249,6 +262,7 @@ fn turns_of(group: EventGroup<'_, Driver>, waits: bool, (now, interval): (u64, u
 struct OnCounters<'a> {
     cx: &'a PmuDisabled<'a, Driver>,
     context: &'a Context<'a, Driver>,
+    riders: &'a Riders,
     entries: Entries<'a, EventId>,
 }
 
@@ -259,13 +273,18 @@ impl Iterator for OnCounters<'_> {
         let Self {
             cx,
             context,
+            riders,
             entries,
         } = self;
         entries.find_map(|entry| {
+            let mut rotates = true;
+            Driver::for_each_sharer(cx, riders, entry.event, |event| {
+                rotates &= context.rotates(event);
+            });
             Some(OnCounter {
                 constraint: entry.constraint,
                 counter: entry.planned()?,
-                rotates: cx.event(entry.event).is_some_and(|it| context.rotates(it)),
+                rotates,
             })
         })
     }
@@ -274,14 +293,35 @@ impl Iterator for OnCounters<'_> {
 /// Returns the events of `schedule` that have a planned counter, for the groups of `context`.
 fn on_counters<'a>(
     cx: &'a PmuDisabled<'a, Driver>,
-    schedule: &'a CpuSchedule<EventId>,
+    (schedule, riders): (&'a CpuSchedule<EventId>, &'a Riders),
     context: &'a Context<'a, Driver>,
 ) -> OnCounters<'a> {
     OnCounters {
         cx,
         context,
+        riders,
         entries: schedule.entries(),
     }
+}
+
+/// Returns the bits of the keys of the events on the CPU that do not rotate with the groups of
+/// `context`. Some of the events of a key may rotate with them.
+fn keys_beside(
+    cx: &PmuDisabled<'_, Driver>,
+    (schedule, riders): (&CpuSchedule<EventId>, &Riders),
+    context: &Context<'_, Driver>,
+) -> u64 {
+    let mut keys = 0;
+    if schedule.keys() != 0 {
+        for entry in schedule.entries() {
+            Driver::for_each_sharer(cx, riders, entry.event, |event| {
+                if !context.rotates(event) {
+                    keys |= entry.demand().key.bit();
+                }
+            });
+        }
+    }
+    keys
 }
 
 /// A group that waits on a CPU.
@@ -351,7 +391,10 @@ impl Driver {
             return;
         };
         let CallbackState {
-            schedule, rotation, ..
+            schedule,
+            riders,
+            rotation,
+            ..
         } = &mut *own;
         let all = self.hardware.pmu.capabilities.all();
         let clock = cx.clock();
@@ -360,8 +403,10 @@ impl Driver {
             brought_forward,
             placed_within,
             any_alone,
+            rideable,
             ..
         } = rotation;
+        *rideable = 0;
         let brought_forward = core::mem::take(brought_forward);
         let placed_within = core::mem::take(placed_within);
         *any_alone = false;
@@ -371,6 +416,7 @@ impl Driver {
             }
             let wants = demands.at_end(&context);
             *any_alone |= wants.any_alone();
+            *rideable |= wants.rideable(keys_beside(cx, (schedule, riders), &context));
             let latest = context.latest();
             let mut moved = false;
             let mut charge = |group: EventGroup<'_, Self>, waits: bool| {
@@ -389,7 +435,7 @@ impl Driver {
                     corrupting,
                     turns: turns_of(group, waits, clock),
                 };
-                let events = on_counters(cx, schedule, &context);
+                let events = on_counters(cx, (schedule, riders), &context);
                 let limits = || self.limits_now(cx, cpu);
                 let place = place_after_interval(&counted, latest, wants, all, events, limits);
                 if let Some(place) = place {
@@ -444,7 +490,10 @@ impl Driver {
         event: &Event<Self>,
     ) -> bool {
         let CallbackState {
-            schedule, rotation, ..
+            schedule,
+            riders,
+            rotation,
+            ..
         } = own;
         let group = offered(cx, event);
         let taken = schedule.taken();
@@ -452,7 +501,7 @@ impl Driver {
             return false;
         }
         let context = cx.context(event);
-        let beside = Beside::of(on_counters(cx, schedule, &context));
+        let beside = Beside::of(on_counters(cx, (schedule, riders), &context));
         let wants = rotation.demands.now(&context);
         // Last, since the limits take the core's lock.
         wants.is_some()
@@ -479,7 +528,10 @@ impl Driver {
             return;
         }
         let CallbackState {
-            schedule, rotation, ..
+            schedule,
+            riders,
+            rotation,
+            ..
         } = own;
         let counters = self.hardware.pmu.capabilities.all();
         let vacancy = Vacancy::beside(schedule, counters, self.left_to_tsx());
@@ -490,24 +542,40 @@ impl Driver {
             true => CounterMask::EMPTY,
             false => turn.left_at(generation),
         };
-        if !vacancy.is_new(left) {
+        let may_ride = match cx.is_interval_end() {
+            true => rotation.rideable & schedule.keys() != 0,
+            false => {
+                schedule.keys() != 0
+                    && turn.may_search_again(generation)
+                    && rotation.demands.now(&context).is_none_or(|wants| {
+                        let beside = keys_beside(cx, (schedule, riders), &context);
+                        wants.rideable(beside) & schedule.keys() != 0
+                    })
+            }
+        };
+        if !may_ride && !vacancy.is_new(left) {
             return;
         }
         let wants = rotation.demands.now(&context);
         let mut active = Wants::NOTHING;
         let groups = context.active();
         let groups = groups.map(|group| (wants_of(group), group.is_exclusive()));
-        if !vacancy.is_wanted(wants, groups, &mut active) {
+        if !vacancy.is_wanted(wants, groups, &mut active) && !may_ride {
             return;
         }
         let is_first = context.active().next().is_none();
         let demand = (wants, &mut active);
-        let mut search = self.conditions(cx, cpu, schedule, &context, demand, is_first);
+        let events = (&**schedule, &*riders);
+        let mut search = self.conditions(cx, cpu, events, &context, demand, is_first);
+        search.may_ride = may_ride;
         let mut found = Found::NOTHING;
         let behind = Candidates(cx.behind(event));
         look_ahead(schedule, &mut search, behind, &mut found);
         self.take_up(cx, cpu, own, event, &found);
         turn.set_left(found.left(), generation);
+        if may_ride && found.is_long() {
+            turn.set_searched(generation);
+        }
     }
 
     /// Makes the perf core offer groups that fit beside the group of `event`, the first to be
@@ -534,7 +602,10 @@ impl Driver {
         event: &Event<Self>,
     ) {
         let CallbackState {
-            schedule, rotation, ..
+            schedule,
+            riders,
+            rotation,
+            ..
         } = own;
         let context = cx.context(event);
         let is_first = context.active().next().is_none();
@@ -547,7 +618,8 @@ impl Driver {
         }
         let mut active = Wants::NOTHING;
         let demand = (wants, &mut active);
-        let mut search = self.conditions(cx, cpu, schedule, &context, demand, false);
+        let events = (&**schedule, &*riders);
+        let mut search = self.conditions(cx, cpu, events, &context, demand, false);
         let mut found = Found::NOTHING;
         let behind = Candidates(cx.behind(event));
         look_ahead(schedule, &mut search, behind, &mut found);
@@ -560,7 +632,7 @@ impl Driver {
         &self,
         cx: &Scheduling<'_, Self>,
         cpu: &Cpu,
-        schedule: &CpuSchedule<EventId>,
+        events: (&CpuSchedule<EventId>, &Riders),
         context: &Context<'_, Self>,
         (wants, active): (Option<&'a Wants>, &'a mut Wants),
         is_first: bool,
@@ -570,8 +642,9 @@ impl Driver {
             limits: self.limits_now(cx, cpu),
             wants,
             active,
-            beside: Beside::of(on_counters(cx, schedule, context)),
+            beside: Beside::of(on_counters(cx, events, context)),
             is_first,
+            may_ride: false,
             may_bring_forward: cx.is_interval_end(),
         }
     }

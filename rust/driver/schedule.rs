@@ -37,9 +37,16 @@ use crate::{
         refusal::Refusal,
         regs::counter::CounterMask,
         sched::{
-            cpu_schedule::CpuSchedule,
+            cpu_schedule::{
+                CpuSchedule,
+                Entry, //
+            },
             group::Group,
-            limits::Limits, //
+            limits::Limits,
+            riders::{
+                Ids,
+                Riders, //
+            },
         },
         smt::protocol::CountersOnly, //
     },
@@ -110,29 +117,63 @@ impl Driver {
         own.failures.push(event, members, explanation);
     }
 
+    /// Returns whether `entry` stays on the CPU while flexible groups rotate: its event or a rider
+    /// is pinned.
+    #[inline(never)]
+    fn stays(cx: &OnCpu<'_, Self>, riders: &Riders, entry: &Entry<EventId>) -> bool {
+        let mut stays = false;
+        Self::for_each_sharer(cx, riders, entry.event, |event| {
+            stays |= cx.is_of_pinned_group(event);
+        });
+        stays
+    }
+
+    /// Adds the demand of the events that [stay](Self::stays) to `group`. Fails if there are too
+    /// many.
+    #[inline(never)]
+    fn push_lasting(
+        cx: &OnCpu<'_, Self>,
+        (schedule, riders): (&CpuSchedule<EventId>, &Riders),
+        group: &mut Group<'_>,
+    ) -> Result<(), Refusal> {
+        for entry in schedule.entries() {
+            if Self::stays(cx, riders, entry) {
+                group.push_demand(&entry.demand())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether an event with this `demand` can ride on the counter of an event that
+    /// [stays](Self::stays).
+    #[inline(never)]
+    fn rides_on_lasting(
+        cx: &OnCpu<'_, Self>,
+        (schedule, riders): (&CpuSchedule<EventId>, &Riders),
+        demand: &Demand,
+    ) -> bool {
+        let mut entries = schedule.entries();
+        entries.any(|it| demand.can_ride_on(&it.demand()) && Self::stays(cx, riders, it))
+    }
+
     /// Returns whether the `waiting` group fits beside the pinned events of `schedule`, within
     /// `limits`.
     #[inline(never)]
     fn has_room_within(
         &self,
         cx: &OnCpu<'_, Self>,
-        schedule: &CpuSchedule<EventId>,
+        (schedule, riders): (&CpuSchedule<EventId>, &Riders),
         waiting: &PinnedGroup<'_, Self>,
         limits: &Limits,
     ) -> bool {
         let mut group = Group::new(&self.hardware.pmu.capabilities, limits);
-        let mut verdict = Ok(());
-        let mut push = |demand: &Demand| {
-            if verdict.is_ok() {
+        let mut verdict = Self::push_lasting(cx, (schedule, riders), &mut group);
+        waiting.for_each_event(|event| {
+            let demand = &event.data().demand;
+            if verdict.is_ok() && !Self::rides_on_lasting(cx, (schedule, riders), demand) {
                 verdict = group.push_demand(demand);
             }
-        };
-        for entry in schedule.entries() {
-            if cx.is_pinned(entry.event) {
-                push(&entry.demand());
-            }
-        }
-        waiting.for_each_event(|event| push(&event.data().demand));
+        });
         verdict.is_ok() && group.validate().is_ok()
     }
 
@@ -191,7 +232,7 @@ impl InternalOperations for Driver {
             return false;
         };
         self.try_within_limits(cx, cpu, |limits| {
-            self.has_room_within(cx, &own.schedule, waiting, &limits)
+            self.has_room_within(cx, (&own.schedule, &own.riders), waiting, &limits)
         })
     }
 }
@@ -275,6 +316,9 @@ impl Operations for Driver {
     #[inline]
     fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
+        if self.ride(cx, cpu, &mut own, (id, event)) {
+            return Ok(());
+        }
         own.changed = true;
         if self.waits_for_its_kind(cx, cpu, &mut own, event) {
             event.data().turn.wait();
@@ -312,9 +356,14 @@ impl Operations for Driver {
 
     #[inline]
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
-        let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
+        let Some((cpu, mut own)) = self.own(cx) else {
             return;
         };
+        if own.riders.involve(id.index()) {
+            self.del_shared(cx, cpu, &mut own, (id, event));
+            return;
+        }
+        let shared = &cpu.shared;
         own.changed = true;
         if let Some(counter) = event::counter(event) {
             if !event.is_stopped() {
@@ -339,7 +388,11 @@ impl Operations for Driver {
         event::leave(event);
         event.set_started(cx);
         if let Some(counter) = counter {
-            self.start_on(cx, (counter, id, event), shared, &mut own.shadow);
+            if shared.uses.on(counter).is_shared() {
+                self.start_shared(cx, (counter, id, event), shared, &mut own.shadow);
+            } else {
+                self.start_on(cx, (counter, id, event), shared, &mut own.shadow);
+            }
         }
     }
 
@@ -375,6 +428,9 @@ impl Operations for Driver {
         };
         let shared = &self.cpus.this_cpu(cx.irqs()).shared;
         let counts = shared.uses.on(counter);
+        if counts.is_shared() {
+            return self.start_shared_in_nmi(cx, (counter, event), shared);
+        }
         let way = counts.way();
         if matches!(way, Way::Slots | Way::Metric | Way::GuestBranches) {
             return self.restart_special_in_nmi(cx, (counter, event), shared);
@@ -441,13 +497,13 @@ impl Operations for Driver {
         &self,
         cx: &PmuDisabled<'_, Self>,
         data: Option<&mut unit::TaskData>,
-        comes: bool,
+        sched_in: bool,
     ) {
         if let Some((cpu, mut own)) = self.own(cx) {
             let site = self.site(cpu, cx.irqs());
             let own = &mut *own;
             let (state, schedule) = ((&mut own.units, &cpu.units), &own.schedule);
-            self.units.switch(state, cx, site, schedule, data, comes);
+            self.units.switch(state, cx, site, schedule, data, sched_in);
         }
     }
 
@@ -466,7 +522,10 @@ impl Operations for Driver {
     fn has_user_index(&self, event: &Event<Self>) -> bool {
         // Without the waiting records, a counter's value does not give the count.
         let data = event.data();
-        !data.can_wait() && data.way() != Way::GuestBranches && data.page.has_index(event)
+        !data.can_wait()
+            && data.way() != Way::GuestBranches
+            && !data.shared.has_owner()
+            && data.page.has_index(event)
     }
 
     #[inline]
@@ -480,10 +539,17 @@ impl Operations for Driver {
     fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let own = &mut *own;
+        if own.schedule.collected().next().is_none() {
+            // All events of the group share counters.
+            own.schedule.cancel();
+            self.board_group(cx, cpu, own);
+            return Ok(());
+        }
         let counters_only = CountersOnly::of(&own.schedule);
         let leader = own.schedule.collected().next().map(|entry| entry.event);
         let planned = self.plan(cx, cpu, own, counters_only, leader, CpuSchedule::commit);
         let Err(refusal) = planned else {
+            self.board_group(cx, cpu, own);
             Self::note_placed(own, || cx.event(leader?));
             if let Some(event) = leader.and_then(|leader| cx.event(leader)) {
                 self.let_others_join(cx, cpu, own, event);
@@ -513,6 +579,7 @@ impl Operations for Driver {
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>) {
         if let Some((_, mut own)) = self.own(cx) {
             own.schedule.cancel();
+            own.boarding = Ids::NONE;
         }
     }
 }

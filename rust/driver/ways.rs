@@ -87,24 +87,27 @@ impl Driver {
         true
     }
 
-    /// Stops `event` on `counter`, which counts in a [`Way`] of its own and has been deactivated,
-    /// and updates its count. The PMU is disabled.
+    /// Stops `event` on `counter`, which it shares or where it counts in a [`Way`] of its own, and
+    /// updates its count. The PMU is disabled.
     #[cold]
     #[inline(never)]
     pub(super) fn stop_special(
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
+        shared: &PmiState,
         shadow: &mut Shadow,
     ) {
-        let counts = self.cpus.this_cpu(cx.irqs()).shared.uses.on(counter);
+        let counts = shared.uses.on(counter);
+        if counts.is_shared() {
+            self.stop_shared(cx, (counter, event), shared, shadow);
+            return;
+        }
+        shared.deactivate(counter);
         match counts.way() {
             Way::Counter | Way::Pair => {
                 let value = counts.update((counter, event), &self.hardware, cx.irqs());
-                shadow.stop(counter, Some(value));
-                if let Some(amd) = self.hardware.amd() {
-                    Self::stop_on_amd(amd, counter, shadow);
-                }
+                self.stop_counter(counter, value, shadow);
             }
             Way::Precise => {
                 self.stop_precise(cx, counter, event);
@@ -169,6 +172,10 @@ impl Driver {
         shared: &PmiState,
     ) {
         let counts = shared.uses.on(counter);
+        if counts.is_shared() {
+            self.stop_shared_in_nmi(cx, (counter, event), shared);
+            return;
+        }
         let way = counts.way();
         if way != Way::Metric {
             shared.halt(counter);
@@ -234,6 +241,7 @@ impl Driver {
         let (driver, cx) = (pmu.ops(), &pmu.on_cpu(irqs));
         let counts = driver.cpus.this_cpu(irqs).shared.uses.on(counter);
         match counts.way() {
+            Way::Counter if counts.is_shared() => driver.read_shared(cx, (counter, event)),
             Way::Counter | Way::Pair => {
                 counts.update((counter, event), &driver.hardware, irqs);
             }

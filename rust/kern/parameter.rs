@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The module's parameters (`rust/parameters.c`). None changes after the module is loaded: their
-//! files in sysfs are read-only.
+//! The module's parameters (`rust/parameters.c`). All but `share` are
+//! constant after the module is loaded: their files in sysfs are read-only.
 //!
 //! In the kernel proper, `module!` would support strings and files in sysfs.
 
@@ -12,6 +12,12 @@ use kernel::prelude::*;
 pub fn ht_workaround() -> bool {
     // SAFETY: The function reads a variable, which is set before the module's initialisation.
     unsafe { bindings::rpmu_helper_ht_workaround() }
+}
+
+/// Returns the parameter `share`, which root may change while there are no events. Any context.
+pub fn share() -> bool {
+    // SAFETY: The function reads a variable, as one byte.
+    unsafe { bindings::rpmu_helper_share() }
 }
 
 /// Returns the parameter `trust_layouts`. Any context.

@@ -12,6 +12,7 @@ use super::failures::{
 };
 use crate::{
     driver::{
+        event,
         CorePmu,
         Driver, //
     },
@@ -45,6 +46,9 @@ use kernel::{
 
 /// The maximum number of waiting events that are shown.
 const WAITING: usize = 32;
+
+/// The maximum number of events that are shown riding on the counters of others.
+const RIDERS: usize = 64;
 
 /// The description of an event.
 #[derive(Clone, Copy)]
@@ -111,6 +115,17 @@ struct Holder {
     age: u32,
 }
 
+/// An event that rides on the counter of an equal one.
+#[derive(Clone, Copy)]
+struct Rider {
+    counter: CounterId,
+    event: Shown,
+    /// The id of the event that the schedule has the counter for.
+    head: u64,
+    /// Set if the rider's group is pinned, so that the counter does not rotate.
+    stays: bool,
+}
+
 /// An event that waits for a counter.
 #[derive(Clone, Copy)]
 struct WaitingEvent {
@@ -128,6 +143,9 @@ struct WaitingEvent {
 /// The events on the counters of a CPU, and the waiting events.
 pub(in crate::driver) struct Snapshot {
     holders: [Option<Holder>; MAX_COUNTERS],
+    riders: [Option<Rider>; RIDERS],
+    /// The number of further riders.
+    more_riders: usize,
     /// The waiting events, the newest first.
     waiting: [Option<WaitingEvent>; WAITING],
     /// The number of further waiting events.
@@ -146,6 +164,8 @@ impl Snapshot {
         let mut snapshot = KBox::init(
             init!(Self {
                 holders <- pin_init::init_array_from_fn(|_| None),
+                riders <- pin_init::init_array_from_fn(|_| None),
+                more_riders: 0,
                 waiting <- pin_init::init_array_from_fn(|_| None),
                 more: 0,
                 failures <- pin_init::init_array_from_fn(|_| None),
@@ -177,6 +197,28 @@ impl Snapshot {
                     stays: cx.is_of_pinned_group(event),
                     age: event.data().last_place.since().age(),
                 });
+        }
+        let mut slots = self.riders.iter_mut();
+        for id in own.riders.all() {
+            let event = |id| EventId::from_index(id).and_then(|id| cx.event(id));
+            let head = own.riders.head_of(id).and_then(event);
+            let (Some(rider), Some(head)) = (event(id), head) else {
+                continue;
+            };
+            let Some(counter) = event::counter(rider) else {
+                continue;
+            };
+            match slots.next() {
+                Some(slot) => {
+                    *slot = Some(Rider {
+                        counter,
+                        event: Shown::new(rider, cx.group_of(rider)),
+                        head: head.number(),
+                        stays: cx.is_of_pinned_group(rider),
+                    });
+                }
+                None => self.more_riders = self.more_riders.saturating_add(1),
+            }
         }
         let mut slots = self.waiting.iter_mut();
         cx.for_each_inactive(|event, group| match slots.next() {
@@ -219,7 +261,26 @@ impl fmt::Display for Holder {
     }
 }
 
+impl fmt::Display for Rider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<6} {} rides_on={}",
+            self.counter, self.event, self.head
+        )?;
+        if self.event.pinned {
+            f.write_str(" pinned")?;
+        }
+        self.event.fmt_task(f)?;
+        f.write_str("\n")
+    }
+}
+
 impl Snapshot {
+    fn riders(&self) -> impl Iterator<Item = &Rider> + Clone {
+        self.riders.iter().flatten()
+    }
+
     fn holders(&self) -> impl Iterator<Item = &Holder> + Clone {
         self.holders.iter().flatten()
     }
@@ -235,9 +296,13 @@ impl Snapshot {
     }
 
     /// Returns whether the event of `holder` never gives up its counter for the group of `waiting`:
-    /// it is pinned, and counts the CPU or the same task.
-    fn stays_for(holder: &Holder, waiting: &WaitingEvent) -> bool {
-        holder.stays && (holder.event.task.is_none() || waiting.event.task.is_some())
+    /// it or a rider is pinned, and counts the CPU or the same task.
+    fn stays_for(&self, holder: &Holder, waiting: &WaitingEvent) -> bool {
+        let stays = |stays: bool, event: &Shown| {
+            stays && (event.task.is_none() || waiting.event.task.is_some())
+        };
+        let mut riders = self.riders().filter(|it| it.counter == holder.counter);
+        stays(holder.stays, &holder.event) || riders.any(|it| stays(it.stays, &it.event))
     }
 
     /// Returns whether the group with this `first` event has room beside the events that stay. If
@@ -247,7 +312,7 @@ impl Snapshot {
             .waiting()
             .filter(|it| it.event.group == first.event.group);
         let members = members.map(|it| it.counters);
-        let stay = self.holders().filter(|it| Self::stays_for(it, first));
+        let stay = self.holders().filter(|it| self.stays_for(it, first));
         let stay = stay.map(|it| it.entry.constraint.counters);
         let wants = Iterator::chain(stay, members);
         have_room(wants.map(|wanted| wanted.without(self.closed)))
@@ -264,7 +329,7 @@ impl Snapshot {
         f: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
         for holder in self.holders() {
-            let stays = gets_no_turn.is_none_or(|waiting| Self::stays_for(holder, waiting));
+            let stays = gets_no_turn.is_none_or(|waiting| self.stays_for(holder, waiting));
             if !stays || !wanted.contains(holder.counter) {
                 continue;
             }
@@ -342,6 +407,16 @@ impl fmt::Display for Snapshot {
         f.write_str("# counter, event, the counters that it may use, since when, task\n")?;
         for holder in self.holders() {
             fmt::Display::fmt(holder, f)?;
+            for rider in self.riders().filter(|it| it.counter == holder.counter) {
+                fmt::Display::fmt(rider, f)?;
+            }
+        }
+        if self.more_riders != 0 {
+            writeln!(
+                f,
+                "# and {} events more that ride on these counters",
+                self.more_riders
+            )?;
         }
         f.write_str(
             "# groups that wait, and their members: the reason; the events on those counters\n",
@@ -361,7 +436,8 @@ impl fmt::Display for Snapshot {
         f.write_str("# the last that found no place, and are not here now\n")?;
         for failure in self.failures.iter().flatten() {
             let number = failure.number;
-            let is_placed = self.holders().any(|it| it.event.number == number);
+            let is_placed = self.holders().any(|it| it.event.number == number)
+                || self.riders().any(|it| it.event.number == number);
             let waits = self.waiting().any(|it| it.event.number == number);
             if !is_placed && !waits {
                 Self::fmt_failure(failure, f)?;

@@ -64,6 +64,9 @@ pub(in crate::driver) struct RotationState {
     /// Set if the last [`may_put_off`](Self::may_put_off) has put off groups that were brought
     /// forward.
     put_off: bool,
+    /// The bits of the keys with which groups could ride on counters of others, at the end of the
+    /// last interval ([`Wants::rideable`](crate::logic::rotation::Wants::rideable)).
+    pub(super) rideable: u64,
     /// Set if a context had a group that wants to be alone, at the end of the last interval.
     pub(super) any_alone: bool,
 }
@@ -76,6 +79,7 @@ impl RotationState {
             brought_forward: false,
             placed_within: false,
             put_off: false,
+            rideable: 0,
             any_alone: false,
         })
     }

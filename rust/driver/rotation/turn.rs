@@ -30,6 +30,9 @@ pub(in crate::driver) struct Turn {
     /// of its context at that time.
     left: AtomicU64,
     left_at: AtomicU64,
+    /// The generation of the event's context, plus 1, at which a long search found the waiting
+    /// groups that can ride on counters of others; 0 before.
+    searched: AtomicU64,
 }
 
 impl Turn {
@@ -40,6 +43,7 @@ impl Turn {
             charged: AtomicU64::new(0),
             left: AtomicU64::new(0),
             left_at: AtomicU64::new(0),
+            searched: AtomicU64::new(0),
         }
     }
 
@@ -73,6 +77,17 @@ impl Turn {
             true => CounterMask::from_bits(self.left.load(Relaxed)),
             false => CounterMask::EMPTY,
         }
+    }
+
+    /// Records a long search, behind this event, for groups that can ride on counters of others, at
+    /// this `generation` of its context.
+    pub(in crate::driver) fn set_searched(&self, generation: u64) {
+        self.searched.store(generation.wrapping_add(1), Relaxed);
+    }
+
+    /// Returns whether there was no such search at this `generation`.
+    pub(in crate::driver) fn may_search_again(&self, generation: u64) -> bool {
+        self.searched.load(Relaxed) != generation.wrapping_add(1)
     }
 
     /// Updates and returns the group's share of the time, where this is the group's first event.

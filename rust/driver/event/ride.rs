@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! An event's part of a counter that equal events share ([`riders`](crate::driver::riders)).
+
+use crate::logic::pmi::shared_count::{
+    Base,
+    SharedCount, //
+};
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering::Relaxed, //
+};
+
+/// An event's part of a shared counter.
+#[derive(Default)]
+pub(in crate::driver) struct Ride {
+    /// The sum up to which the event is counted.
+    base: Base,
+    /// Set if another event owns the counter.
+    has_owner: AtomicBool,
+}
+
+impl Ride {
+    /// Begins to count, from the present sum of `counter` on.
+    pub(in crate::driver) fn begin(&self, counter: &SharedCount) {
+        self.base.begin(counter);
+    }
+
+    /// Returns what the sum of `counter` has grown by since the last time, for the caller to add to
+    /// the event's count. On the counter's CPU, in any context.
+    pub(in crate::driver) fn take(&self, counter: &SharedCount) -> u64 {
+        self.base.take(counter)
+    }
+
+    /// Returns whether another event owns the event's counter. Any context; on another CPU than the
+    /// event's, this may be the value before the latest change.
+    ///
+    /// The mmap page has no index then: a task must not get at the raw value of a counter that
+    /// counts for others too, and the PMI does not update the pages of riders.
+    pub(in crate::driver) fn has_owner(&self) -> bool {
+        self.has_owner.load(Relaxed)
+    }
+
+    /// Records whether another event owns the event's counter. The caller updates the mmap page
+    /// afterwards.
+    pub(in crate::driver) fn set_has_owner(&self, has_owner: bool) {
+        self.has_owner.store(has_owner, Relaxed);
+    }
+}
