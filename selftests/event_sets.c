@@ -10,6 +10,8 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
+OWN_COUNTERS()
+
 #define SETS		3
 #define PHASES		20
 #define PASSES		40000UL

@@ -15,6 +15,8 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
+OWN_COUNTERS()
+
 #define LOOPS	100000UL
 
 static const struct {

@@ -13,6 +13,8 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
+OWN_COUNTERS()
+
 #define DEBUGFS		"/sys/kernel/debug/rpmu"
 #define KEPT		64	/* refusals */
 #define ANY_NUMBER	16

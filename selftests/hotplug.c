@@ -200,6 +200,7 @@ TEST_F(hotplug, rotation)
 
 	if (!on_rpmu())
 		SKIP(return, "the perf core rotates events from another CPU");
+	ASSERT_TRUE(own_counters());
 	for (cycle = 0; cycle < 2; cycle++) {
 		ASSERT_TRUE(write_line(MUX_INTERVAL, SLOW_MS));
 		nr = open_rotating(self->cpu, fd);

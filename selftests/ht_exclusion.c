@@ -22,6 +22,8 @@
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
+
+OWN_COUNTERS()
 #include "vm_entry/vm_entry.h"
 
 #define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: corrupting */

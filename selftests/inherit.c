@@ -133,6 +133,7 @@ TEST_F(inherit, group_that_never_counts)
 	struct one_count count;
 	int leader, fd = -1, error;
 
+	ASSERT_TRUE(own_counters());
 	leader = open_inherited(RAW_BRANCHES, -1);
 	ASSERT_LE(0, leader);
 	attr.inherit = 1;

@@ -28,6 +28,8 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
+OWN_COUNTERS()
+
 #define MUX_MS		4
 #define MIN_INTERVALS	260
 #define MIN_TIME_NS	((__u64)MIN_INTERVALS * MUX_MS * 1000000)

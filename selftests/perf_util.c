@@ -438,6 +438,39 @@ bool on_rpmu(void)
 	return access("/sys/module/rpmu", F_OK) == 0;
 }
 
+bool shares_counters(void)
+{
+	char share[8];
+
+	return read_line(SHARE, share, sizeof(share)) && share[0] == 'Y';
+}
+
+bool own_counters(void)
+{
+	return !on_rpmu() || write_line(SHARE, "0");
+}
+
+bool share_counters(void)
+{
+	return !on_rpmu() || write_line(SHARE, "1");
+}
+
+static bool rpmu_before, shared_before;
+
+static void __attribute__((constructor(101))) note_sharing(void)
+{
+	rpmu_before = on_rpmu();
+	shared_before = shares_counters();
+}
+
+/* Tests end by _exit(), so this is the end of the program. */
+static void __attribute__((destructor)) share_as_before(void)
+{
+	/* Programs that load rpmu leave its parameters as they are. */
+	if (rpmu_before && on_rpmu() && shares_counters() != shared_before)
+		write_line(SHARE, shared_before ? "1" : "0");
+}
+
 bool load_module(const char *path, const char *parameters)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err;

@@ -417,6 +417,38 @@ bool is_tcg(void);
 /* Returns whether rpmu is the driver under test, rather than the built-in one. */
 bool on_rpmu(void);
 
+#define SHARE		"/sys/module/rpmu/parameters/share"
+
+/* Returns whether the driver counts equal events on one counter. */
+bool shares_counters(void);
+
+/*
+ * Gives each event a counter of its own until the program ends, also where rpmu
+ * would count equal events on one: for tests that fill the counters with equal
+ * events. Returns false if there are events already.
+ */
+bool own_counters(void);
+
+/* Does so for all tests of a program. */
+#define OWN_COUNTERS()							\
+	static void __attribute__((constructor)) all_own_counters(void)	\
+	{								\
+		own_counters();						\
+	}
+
+/*
+ * Lets equal events share a counter until the program ends, where rpmu can do so.
+ * Returns false if there are events already.
+ */
+bool share_counters(void);
+
+/* Does so for all tests of a program. */
+#define SHARED_COUNTERS()						\
+	static void __attribute__((constructor)) all_share_counters(void)	\
+	{								\
+		share_counters();					\
+	}
+
 /* Loads a kernel module. Returns false with errno set if that fails. */
 bool load_module(const char *path, const char *parameters);
 

@@ -286,6 +286,7 @@ TEST_F(traced, place_failed)
 	unsigned int i;
 
 	ASSERT_GT(ANY_NUMBER, gp);
+	ASSERT_TRUE(own_counters());
 	ASSERT_TRUE(read_line(MUX_INTERVAL, interval, sizeof(interval)));
 	ASSERT_TRUE(forbid_rotation());
 	attr.disabled = 0;
@@ -329,6 +330,7 @@ TEST_F(traced, rotate)
 	unsigned int i, turns;
 
 	ASSERT_GT(ANY_NUMBER, gp);
+	ASSERT_TRUE(own_counters());
 	ASSERT_TRUE(run_on(0));
 	attr.disabled = 0;
 	ASSERT_TRUE(trace("rotate"));

@@ -218,6 +218,7 @@ TEST_F(user_read, every_counter)
 	if (nr > gp + ARRAY_SIZE(fixed))
 		nr = gp + ARRAY_SIZE(fixed);
 	ASSERT_GE(ARRAY_SIZE(page), nr);
+	ASSERT_TRUE(own_counters());
 	for (i = 0; i < nr; i++) {
 		int fd = i < gp ? open_branches(i) : open_user(fixed[i - gp]);
 
@@ -842,12 +843,16 @@ TEST_F(page_index, throttled)
 	unsigned int stopped = 0;
 	__u32 before, index;
 	int fd, other, i;
-	char rate[32];
+	char rate[32], percent[32];
 	__u64 count;
 
 	if (is_amd() || cpu_model() < MODEL_SANDY_BRIDGE || cpu_model() > MODEL_SKYLAKE)
 		SKIP(return, "no event that counts on one counter alone");
 	ASSERT_TRUE(read_line(SAMPLE_RATE, rate, sizeof(rate)));
+	ASSERT_TRUE(read_line(CPU_PERCENT, percent, sizeof(percent)));
+	/* With 0 percent the rate cannot be written. */
+	if (!atoi(percent))
+		ASSERT_TRUE(write_line(CPU_PERCENT, "25"));
 	ASSERT_TRUE(write_line(SAMPLE_RATE, "500"));
 	/* Pinned events stay when others are added: this one keeps the first counter. */
 	attr.pinned = 1;
@@ -884,6 +889,8 @@ TEST_F(page_index, throttled)
 		close(fd);
 	}
 	EXPECT_TRUE(write_line(SAMPLE_RATE, rate));
+	if (!atoi(percent))
+		EXPECT_TRUE(write_line(CPU_PERCENT, percent));
 	TH_LOG("%u times", stopped);
 	EXPECT_LE(5, stopped);
 }

@@ -220,6 +220,7 @@ TEST_F(vm_entry, rotating)
 	int fds[VM_ENTRY_EVENTS];
 	__u64 end;
 
+	ASSERT_TRUE(own_counters());
 	for (i = 0; i < VM_ENTRY_EVENTS; i++) {
 		struct perf_event_attr attr = counting_in(where[i % 4], RAW_BRANCHES);
 
