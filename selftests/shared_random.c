@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Random operations on equal and different events, with counts that must be
+ * identical.
+ *
+ *	shared_random [STEPS [SEED]]
+ *
+ * A round opens and closes events of this task and of CPUs, alone, in groups,
+ * inherited, pinned, or with samples; starts all of them in one system call
+ * (prctl); makes random steps: loops, on this or another CPU, in this task or a
+ * child, reads, and changes of some events; and stops all events in one system
+ * call. In between, events that were not changed have counted the same, if they
+ * count the same kind of instructions at the same place. All count user mode
+ * only, so it does not matter that the kernel starts one after the other.
+ *
+ * Three tests:
+ *
+ *	equal	equal events of the same task or CPU have identical counts. Some
+ *		events leave out guests: they count the same on another counter.
+ *	sums	the counts of a task with its children are the sum of the CPUs'
+ *		counts. Only in an emulated machine, where nothing else runs.
+ *	fit	as long as there are enough counters, events count all the time.
+ *
+ * The same seed makes the same steps.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "kselftest.h"
+#include "perf_util.h"
+
+SHARED_COUNTERS()
+
+#define SLOTS		24
+#define MAX_CPUS	2
+#define STEPS		5000
+#define MAX_REPORTS	5
+
+/* What counts: two keys of the same meaning have the same count. */
+enum meaning { INSTRUCTIONS, BRANCHES, RETURNS, MEANINGS };
+
+static const struct key {
+	enum meaning meaning;
+	bool no_guests;
+} keys[] = {
+	{ INSTRUCTIONS, false }, { INSTRUCTIONS, true }, { BRANCHES, false },
+	{ BRANCHES, true }, { RETURNS, false },
+};
+
+/* Where it counts. */
+enum place {
+	TASK,			/* this task on any CPU */
+	TASK_HERE,		/* this task on one CPU */
+	CPU,			/* any task on one CPU */
+	PLACES,
+};
+
+struct event {
+	int fd;			/* -1: a free slot */
+	unsigned int key;
+	enum place place;
+	int cpu;
+	int leader;		/* its slot, or -1 */
+	__u64 period;
+	bool inherit, pinned;
+	bool may_fail;		/* pinned, or a sibling of such an event */
+	bool changed;		/* in this round */
+	bool limited;		/* may be disabled by its limit of samples in any round */
+	struct one_count last;	/* at the end of the previous round */
+};
+
+static struct event events[SLOTS];
+static int cpus;
+static bool shares;		/* equal events share a counter */
+static unsigned int most;		/* events at a time in this round */
+static unsigned int widest;		/* counters needed in this round on a CPU */
+static unsigned long steps, rounds, compared, summed, full, rotated;
+static unsigned long wrong_equal, wrong_sums, wrong_fit;
+static __u64 state;
+static __u64 seed;
+
+/* xorshift64* */
+static unsigned int below(unsigned int n)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return (state * 0x2545f4914f6cdd1dULL >> 33) % n;
+}
+
+static bool one_in(unsigned int n)
+{
+	return !below(n);
+}
+
+static void die(const char *what)
+{
+	ksft_exit_fail_msg("%s: %s (seed %llu, step %lu)\n", what, strerror(errno), seed, steps);
+}
+
+/* Passes of two instructions and a branch, and calls of a function that returns. */
+static void work(unsigned int passes)
+{
+	unsigned long n = 1 + passes;
+
+	asm volatile("1:\n\tdec %[n]\n\tjnz 1b" : [n] "+r" (n) : : "cc");
+	branch_loop(1 + passes / 8);
+}
+
+static __u64 config_of(enum meaning meaning)
+{
+	switch (meaning) {
+	case INSTRUCTIONS:
+		return RAW_INSTRUCTIONS;
+	case BRANCHES:
+		return RAW_BRANCHES;
+	default:
+		return is_amd() ? 0x00c8 : 0x08c4;
+	}
+}
+
+static bool counts_on(const struct event *event, int cpu)
+{
+	return event->place == TASK || event->cpu == cpu;
+}
+
+/* Returns the counters that all events need on a CPU, of which any may be general ones. */
+static unsigned int need_on(int cpu)
+{
+	unsigned int key, need = 0;
+	int i;
+
+	for (key = 0; key < ARRAY_SIZE(keys); key++) {
+		unsigned int all = 0, sample = 0;
+
+		for (i = 0; i < SLOTS; i++) {
+			if (events[i].fd < 0 || events[i].key != key || !counts_on(&events[i], cpu))
+				continue;
+			all++;
+			sample += events[i].period != 0;
+		}
+		if (all && shares)
+			need += sample ? sample : 1;
+		else
+			need += all;
+	}
+	return need;
+}
+
+static void note_need(void)
+{
+	int cpu;
+
+	for (cpu = 0; cpu < cpus; cpu++)
+		if (need_on(cpu) > widest)
+			widest = need_on(cpu);
+}
+
+static unsigned int in_use(void)
+{
+	unsigned int used = 0;
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		used += events[i].fd >= 0;
+	return used;
+}
+
+/* Returns a random open event, or NULL. */
+static struct event *any_event(void)
+{
+	int i, first = below(SLOTS);
+
+	for (i = 0; i < SLOTS; i++)
+		if (events[(first + i) % SLOTS].fd >= 0)
+			return &events[(first + i) % SLOTS];
+	return NULL;
+}
+
+static int slot_of(const struct event *event)
+{
+	return event - events;
+}
+
+static unsigned int members(int leader)
+{
+	unsigned int nr = 1;
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		nr += events[i].fd >= 0 && events[i].leader == leader;
+	return nr;
+}
+
+/* Marks the event as changed, and if it is a leader its siblings. */
+static void change(struct event *event)
+{
+	int i;
+
+	event->changed = true;
+	for (i = 0; i < SLOTS; i++)
+		if (events[i].leader == slot_of(event))
+			events[i].changed = true;
+}
+
+/* Opens an event in a free slot, in a group one time in four. */
+static void open_event(bool enabled)
+{
+	struct event *event = NULL, *leader = any_event();
+	struct perf_event_attr attr;
+	int i;
+
+	for (i = 0; i < SLOTS && !event; i++)
+		if (events[i].fd < 0)
+			event = &events[i];
+	if (!event || in_use() >= most)
+		return;
+	*event = (struct event){
+		.fd = -1,
+		.key = below(ARRAY_SIZE(keys)),
+		.place = below(PLACES),
+		.cpu = below(cpus),
+		.leader = -1,
+		.inherit = one_in(2),
+		.pinned = one_in(8),
+		.changed = true,
+	};
+	if (one_in(4))
+		event->period = 500 + below(20000);
+	/* Often one that must have the same count as another. */
+	if (leader && one_in(2)) {
+		event->place = leader->place;
+		event->cpu = leader->cpu;
+		event->inherit = leader->inherit;
+		do
+			event->key = below(ARRAY_SIZE(keys));
+		while (keys[event->key].meaning != keys[leader->key].meaning);
+	}
+	if (leader && one_in(4) && leader->leader < 0 && members(slot_of(leader)) < 3) {
+		event->place = leader->place;
+		event->cpu = leader->cpu;
+		event->inherit = leader->inherit;
+		event->leader = slot_of(leader);
+		event->pinned = false;
+		event->period = 0;
+	}
+	event->may_fail = event->pinned || (event->leader >= 0 && leader->may_fail);
+	attr = counting_user(PERF_TYPE_RAW, config_of(keys[event->key].meaning));
+	attr.exclude_guest = keys[event->key].no_guests;
+	attr.sample_period = event->period;
+	attr.inherit = event->inherit;
+	attr.pinned = event->pinned;
+	attr.disabled = !enabled;
+	event->fd = perf_open(&attr, event->place == CPU ? -1 : 0,
+			      event->place == TASK ? -1 : event->cpu,
+			      event->leader < 0 ? -1 : events[event->leader].fd, 0);
+	/*
+	 * The group does not fit, or its leader went with a child: the perf core
+	 * exchanges the contexts of a task and its child when it switches between
+	 * them.
+	 */
+	if (event->fd < 0 && errno != EINVAL && errno != ENODEV)
+		die("perf_event_open");
+	if (event->fd >= 0)
+		note_need();
+}
+
+static void close_event(struct event *event)
+{
+	int i;
+
+	close(event->fd);
+	event->fd = -1;
+	for (i = 0; i < SLOTS; i++) {
+		if (events[i].fd < 0 || events[i].leader != slot_of(event))
+			continue;
+		events[i].leader = -1;
+		events[i].changed |= event->limited;
+	}
+}
+
+static void go_to_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("sched_setaffinity");
+}
+
+static void child_works(void)
+{
+	int status, cpu = one_in(2) ? (int)below(cpus) : -1;
+	unsigned int passes = below(10000);
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		work(passes / 2);
+		if (cpu >= 0)
+			go_to_cpu(cpu);
+		work(passes / 2);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
+		die("waitpid");
+}
+
+static void change_event(struct event *event)
+{
+	switch (below(event->period ? 4 : 2)) {
+	case 0:
+		change(event);
+		ioctl(event->fd, one_in(2) ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+		break;
+	case 1:
+		event->changed = true;
+		ioctl(event->fd, PERF_EVENT_IOC_RESET, 0);
+		break;
+	case 2:
+		/* It and its siblings stop after this many samples. */
+		change(event);
+		event->limited = true;
+		ioctl(event->fd, PERF_EVENT_IOC_REFRESH, 1 + below(3));
+		break;
+	default:
+		/* Its count is not affected. */
+		event->period = 500 + below(one_in(4) ? 10000000 : 20000);
+		if (ioctl(event->fd, PERF_EVENT_IOC_PERIOD, &event->period))
+			die("PERF_EVENT_IOC_PERIOD");
+	}
+}
+
+static void step(void)
+{
+	struct event *event = any_event();
+	struct one_count count;
+
+	steps++;
+	switch (below(16)) {
+	case 0:
+		go_to_cpu(below(cpus));
+		break;
+	case 1:
+		child_works();
+		break;
+	case 2:
+		open_event(true);
+		break;
+	case 3:
+		if (event)
+			close_event(event);
+		break;
+	case 4:
+		if (event)
+			change_event(event);
+		break;
+	case 5:
+	case 6:
+	case 7:
+		/* On the event's CPU, by IPI. */
+		if (event)
+			read_one(event->fd, &count);
+		break;
+	case 8:
+		if (one_in(4))
+			usleep(1 + below(3000));
+		break;
+	default:
+		work(below(20000));
+	}
+}
+
+static void report(const char *what, const struct event *event, __u64 count, __u64 other)
+{
+	if (wrong_equal + wrong_sums + wrong_fit > MAX_REPORTS)
+		return;
+	ksft_print_msg("seed %llu, step %lu: %s: %llu, %llu expected\n", seed, steps, what, count,
+		       other);
+	ksft_print_msg("key %u, place %u, CPU %d%s%s, period %llu, group %d\n", event->key,
+		       event->place, event->cpu, event->inherit ? ", inherited" : "",
+		       event->pinned ? ", pinned" : "", event->period, event->leader);
+}
+
+/* The count of a meaning at a place in this round. */
+static struct place_count {
+	bool known;
+	__u64 count;
+} counts[MEANINGS][PLACES][2][MAX_CPUS];
+
+static struct place_count *count_of(enum meaning meaning, enum place place, bool inherit, int cpu)
+{
+	return &counts[meaning][place][place != CPU && inherit][place == TASK ? 0 : cpu];
+}
+
+static void check_sum(enum place place, int cpu, __u64 count, __u64 sum)
+{
+	const struct event of_task = { .place = place, .cpu = cpu, .inherit = true };
+
+	summed++;
+	if (sum == count)
+		return;
+	wrong_sums++;
+	report("sum", &of_task, count, sum);
+}
+
+/*
+ * Checks that all user-level instructions of a CPU are those of this task and its
+ * children, and those of all CPUs, too.
+ */
+static void check_sums(void)
+{
+	int meaning, cpu;
+
+	for (meaning = 0; meaning < MEANINGS; meaning++) {
+		const struct place_count *task = count_of(meaning, TASK, true, 0);
+		bool known = task->known;
+		__u64 sum = 0;
+
+		for (cpu = 0; cpu < cpus; cpu++) {
+			const struct place_count *all = count_of(meaning, CPU, false, cpu);
+			const struct place_count *here = count_of(meaning, TASK_HERE, true, cpu);
+
+			if (all->known && here->known)
+				check_sum(TASK_HERE, cpu, here->count, all->count);
+			known = known && all->known;
+			sum += all->count;
+		}
+		if (known)
+			check_sum(TASK, 0, task->count, sum);
+	}
+}
+
+static void check_round(void)
+{
+	bool fits = widest <= gp_counters();
+	int i;
+
+	memset(counts, 0, sizeof(counts));
+	for (i = 0; i < SLOTS; i++) {
+		struct event *event = &events[i];
+		const struct key *key = &keys[event->key];
+		struct one_count now, last = event->last;
+		struct place_count *place;
+
+		if (event->fd < 0)
+			continue;
+		/* A pinned event without a counter cannot be read. */
+		if (!read_one(event->fd, &now)) {
+			if (fits) {
+				wrong_fit++;
+				report("error state", event, 0, 1);
+			}
+			event->changed = true;
+			continue;
+		}
+		event->last = now;
+		if (event->changed || event->limited ||
+		    (event->leader >= 0 && events[event->leader].limited))
+			continue;
+		now.value -= last.value;
+		now.enabled -= last.enabled;
+		now.running -= last.running;
+		/* A child's pinned event may be in the error state, where it has no time. */
+		if (event->may_fail && !fits)
+			continue;
+		/*
+		 * While the task is on another CPU, its event is enabled, too. When a
+		 * child ends, the perf core drops the time for which its events have
+		 * waited since the last switch.
+		 */
+		if (event->place == TASK_HERE || (event->place == TASK && event->inherit) ?
+		    !fits : now.enabled != now.running) {
+			rotated++;
+			if (fits) {
+				wrong_fit++;
+				report("time", event, now.running, now.enabled);
+			}
+			continue;
+		}
+		full++;
+		place = count_of(key->meaning, event->place, event->inherit, event->cpu);
+		if (!place->known) {
+			*place = (struct place_count){ true, now.value };
+			continue;
+		}
+		compared++;
+		if (place->count != now.value) {
+			wrong_equal++;
+			report("count", event, now.value, place->count);
+		}
+	}
+	if (is_tcg())
+		check_sums();
+}
+
+static void play_round(void)
+{
+	unsigned int i, nr = 2 + below(15);
+
+	rounds++;
+	/* With the built-in driver, more events than counters rotate. */
+	most = one_in(3) ? SLOTS : gp_counters();
+	if (shares && one_in(2))
+		most *= 2;
+	if (most > SLOTS)
+		most = SLOTS;
+	while (in_use() > most)
+		close_event(any_event());
+	for (i = 0; i < SLOTS / 2; i++)
+		open_event(false);
+	for (i = 0; i < SLOTS; i++) {
+		struct event *event = &events[i];
+
+		event->changed = false;
+		if (event->fd >= 0 && !read_one(event->fd, &event->last))
+			event->last = (struct one_count){};
+	}
+	widest = 0;
+	note_need();
+	prctl(PR_TASK_PERF_EVENTS_ENABLE);
+	for (i = 0; i < nr; i++)
+		step();
+	prctl(PR_TASK_PERF_EVENTS_DISABLE);
+	check_round();
+	if (one_in(8))
+		for (i = 0; i < SLOTS; i++)
+			if (events[i].fd >= 0 && one_in(2))
+				close_event(&events[i]);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long end = argc > 1 ? strtoul(argv[1], NULL, 0) : STEPS;
+	struct sample_limits limits;
+	int i;
+
+	ksft_print_header();
+	ksft_set_plan(3);
+	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	state = (seed + 1) * 0x9e3779b97f4a7c15ULL;
+	shares = shares_counters();
+	cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	if (cpus > MAX_CPUS)
+		cpus = MAX_CPUS;
+	for (i = 0; i < SLOTS; i++)
+		events[i].fd = -1;
+	if (!lift_sample_limits(&limits) || !take_cpu(true))
+		die("set-up");
+	go_to_cpu(0);
+	while (steps < end)
+		play_round();
+	for (i = 0; i < SLOTS; i++)
+		if (events[i].fd >= 0)
+			close(events[i].fd);
+	take_cpu(false);
+	put_back_sample_limits(&limits);
+	ksft_print_msg("%lu steps in %lu rounds: %lu counts compared, %lu sums\n", steps, rounds,
+		       compared, summed);
+	ksft_print_msg("%lu events counted all the time, %lu did not\n", full, rotated);
+	ksft_test_result(!wrong_equal && compared > steps / 50, "equal\n");
+	if (is_tcg())
+		ksft_test_result(!wrong_sums && summed > steps / 500, "sums\n");
+	else
+		ksft_test_result_skip("sums: other programs run\n");
+	ksft_test_result(!wrong_fit && full > steps / 10, "fit\n");
+	ksft_finished();
+}
