@@ -92,6 +92,29 @@ static void op_switch(int times)
 	ping_pong(times, "other");
 }
 
+/*
+ * Events that the task has in common with the CPU, and counters for both: rpmu
+ * counts the task's events on the CPU's counters.
+ */
+static void op_switch_riding(int times)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct perf_event_attr attr;
+
+		if (is_amd())
+			attr = counting(amd_events[i].type, amd_events[i].config);
+		else
+			attr = counting(intel_events[i].type, intel_events[i].config);
+		attr.disabled = 0;
+		if (perf_open(&attr, -1, 0, -1, 0) < 0)
+			die("perf_event_open");
+		must_open(&attr, 0);
+	}
+	ping_pong(times, "other");
+}
+
 /* Slots, and the metrics in their group. */
 static void open_metrics(int *fd)
 {
@@ -398,6 +421,43 @@ static void op_sample_precise(int times)
 	sample(times, true, 0, 2);
 }
 
+/*
+ * The same beside events that only count. They do not sample, so the PMIs are
+ * those of one event, on whose counter rpmu counts them all.
+ */
+static void sample_with_riders(int times, int riders)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
+
+	attr.disabled = 0;
+	/* First, so that it has a counter if they have none. */
+	attr.pinned = 1;
+	attr.sample_period = 10000;
+	attr.sample_type = PERF_SAMPLE_IP;
+	must_open(&attr, 0);
+	attr = counting_user(PERF_TYPE_RAW, 0x00c4);
+	attr.disabled = 0;
+	while (riders--)
+		must_open(&attr, 0);
+	sample(times, false, 0, 0);
+}
+
+static void op_sample_1_rider(int times)
+{
+	sample_with_riders(times, 1);
+}
+
+static void op_sample_8_riders(int times)
+{
+	sample_with_riders(times, 8);
+}
+
+static void op_sample_64_riders(int times)
+{
+	/* One of the counter's 64 events is the one that samples. */
+	sample_with_riders(times, 63);
+}
+
 /* Disables and enables a precise event with 200 buffered records. */
 static void op_records(int times)
 {
@@ -527,6 +587,7 @@ int main(int argc, char **argv)
 		void (*run)(int times);
 	} op[] = {
 		{ "switch", op_switch },	{ "clones", op_clones },
+		{ "switch-riding", op_switch_riding },
 		{ "switch-metrics", op_switch_metrics },
 		{ "read-metrics", op_read_metrics },
 		{ "switch-branches", op_switch_branches },
@@ -541,6 +602,9 @@ int main(int argc, char **argv)
 		{ "read", op_read },		{ "user-read", op_user_read },
 		{ "tick", op_tick },		{ "pipe", op_pipe },
 		{ "sample-off", op_sample_off }, { "sample-on", op_sample_on },
+		{ "sample-1-rider", op_sample_1_rider },
+		{ "sample-8-riders", op_sample_8_riders },
+		{ "sample-64-riders", op_sample_64_riders },
 	};
 	unsigned int i;
 
