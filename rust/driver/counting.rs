@@ -40,7 +40,8 @@ use kernel::interrupt::LocalInterruptDisabled;
 /// A period with which a counter of any model can be started: no model's shortest period is longer.
 const SHORT_PERIOD: i64 = 128;
 
-/// A period after which a PMI does not matter.
+/// The shortest period with which a counter may go on from the value that it has. The PMIs of
+/// shorter ones cost more than a write of the counter.
 const LONG_PERIOD: i64 = 1 << 31;
 
 impl CounterUse {
@@ -54,14 +55,28 @@ impl CounterUse {
         hardware: &Hardware,
         irqs: &LocalInterruptDisabled,
     ) -> u64 {
+        let (delta, now) = self.advance(counter, hardware, irqs);
+        event.add_count(delta);
+        self.publish(event, hardware.limits.width);
+        count_down(event, delta);
+        now
+    }
+
+    /// Reads `counter`. Returns its increase since it was last read or written, which the caller
+    /// has to count, and its value.
+    ///
+    /// On the counter's CPU, in any context.
+    #[inline(always)]
+    pub(super) fn advance(
+        &self,
+        counter: CounterId,
+        hardware: &Hardware,
+        irqs: &LocalInterruptDisabled,
+    ) -> (u64, u64) {
         let width = hardware.limits.width;
         let read = || hardware.read_counter(counter, irqs);
         let (previous, now) = self.last.advance(width, read);
-        let delta = width.delta(previous, now);
-        event.add_count(delta);
-        self.publish(event, width);
-        count_down(event, delta);
-        now
+        (width.delta(previous, now), now)
     }
 
     /// Prepares `event` to continue where it stopped, or to begin a new period if the old one is

@@ -38,7 +38,10 @@ use crate::{
         },
         sched::{
             cpu_schedule::Entry,
-            riders::Riders, //
+            riders::{
+                Id,
+                Riders, //
+            },
         },
     },
     perf::{
@@ -63,7 +66,7 @@ impl CounterUse {
 
     /// Takes `event` off the shared `counter`, which has been paused.
     pub(super) fn get_off(&self, counter: CounterId, event: &Event<Driver>) {
-        // The owner is counted, and holds the counter no more.
+        // The owner is counted already, and no longer holds the counter.
         if event::counter(event) == Some(counter) && !event.is_stopped() {
             self.settle(event);
         }
@@ -80,16 +83,13 @@ impl CounterUse {
         hardware: &Hardware,
         irqs: &LocalInterruptDisabled,
     ) -> u64 {
-        let width = hardware.limits.width;
-        let read = || hardware.read_counter(counter, irqs);
-        let (previous, now) = self.last.advance(width, read);
-        let delta = width.delta(previous, now);
+        let (delta, now) = self.advance(counter, hardware, irqs);
         self.shared.add(delta);
         // An NMI may have stopped the owner since the caller has looked it up.
         if !owner.is_stopped() {
             self.settle(owner);
         }
-        self.publish(owner, width);
+        self.publish(owner, hardware.limits.width);
         counting::count_down(owner, delta);
         now
     }
@@ -136,6 +136,12 @@ impl PmiState {
             }
         }
     }
+}
+
+/// Returns the event with this id, if it is on the CPU.
+fn event_of<'a>(cx: &'a OnCpu<'_, Driver>, id: Id) -> Option<(EventId, &'a Event<Driver>)> {
+    let id = EventId::from_index(id)?;
+    Some((id, cx.event(id)?))
 }
 
 impl Driver {
@@ -188,8 +194,7 @@ impl Driver {
     #[inline(never)]
     fn board_all(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
         for id in core::mem::take(&mut own.boarding) {
-            let id = EventId::from_index(id);
-            if let Some((id, event)) = id.and_then(|id| Some((id, cx.event(id)?))) {
+            if let Some((id, event)) = event_of(cx, id) {
                 self.board(cx, cpu, own, (id, event));
             }
         }
@@ -244,13 +249,9 @@ impl Driver {
     #[inline(never)]
     pub(super) fn board_arriving(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
         for id in own.riders.all() {
-            let Some((id, event)) =
-                EventId::from_index(id).and_then(|id| Some((id, cx.event(id)?)))
-            else {
-                continue;
-            };
             // The others have been on their counters before.
-            if event::counter(event).is_none() {
+            let arrives = |(_, event): &(_, &_)| event::counter(event).is_none();
+            if let Some((id, event)) = event_of(cx, id).filter(arrives) {
                 self.board(cx, cpu, own, (id, event));
             }
         }
@@ -487,13 +488,14 @@ impl Driver {
         let head = match own.riders.leave(id.index()) {
             Some(head) => EventId::from_index(head),
             None => {
-                let next = own.riders.promote(id.index()).and_then(EventId::from_index);
-                if let Some((next_id, next)) = next.and_then(|id| Some((id, cx.event(id)?))) {
-                    // A search for other groups may have cancelled the txn of the event.
-                    own.schedule.hand_over(id, next_id, &next.data().demand);
-                    own.changed |= data.branches.is_some();
-                }
-                next
+                let next = own.riders.promote(id.index());
+                next.and_then(|next| event_of(cx, next))
+                    .map(|(next_id, next)| {
+                        // A search for other groups may have cancelled the txn of the event.
+                        own.schedule.hand_over(id, next_id, &next.data().demand);
+                        own.changed |= data.branches.is_some();
+                        next_id
+                    })
             }
         };
         if let Some(head) = head {
@@ -628,7 +630,7 @@ impl Driver {
         }
         if riders.involve(head.index()) {
             for id in riders.of(head.index()) {
-                if let Some(event) = EventId::from_index(id).and_then(|id| cx.event(id)) {
+                if let Some((_, event)) = event_of(cx, id) {
                     f(event);
                 }
             }

@@ -58,8 +58,8 @@ struct Case<'a> {
     number: &'a str,
     interval: f64,
     intervals: f64,
-    /// Whether other events are opened beside those of the command line, which cannot be told to
-    /// the planner.
+    /// Set if other events are opened beside those of the command line. The planner does not know
+    /// of them.
     has_others: bool,
     events: HashMap<&'a str, &'a str>,
 }
