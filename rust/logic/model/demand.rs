@@ -189,3 +189,54 @@ impl From<Constraint> for Demand {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logic::regs::counter::CounterMask;
+
+    #[test]
+    fn only_events_that_count_the_same_ride() {
+        let select = EventSelect::event(0xb7, 0x01);
+        let offcore = |value, samples| Demand {
+            requirement: Some(Requirement {
+                value,
+                register: ExtraRegister::OffcoreResponse0,
+                alternative: None,
+            }),
+            key: Key::new(select, CountsIn::EVERYWHERE, samples),
+            ..Constraint::any_of(CounterMask::first_gp(4)).into()
+        };
+        let event = offcore(1, false);
+        assert!(event.can_ride_on(&event) && offcore(1, true).can_ride_on(&event));
+        assert!(event.can_ride_on(&offcore(1, true)));
+        assert!(!offcore(1, true).can_ride_on(&offcore(1, true)));
+        // Another value in the extra register, other counters, another place.
+        assert!(!event.can_ride_on(&offcore(2, false)));
+        let elsewhere = CountsIn {
+            guest: false,
+            ..CountsIn::EVERYWHERE
+        };
+        let others = [
+            Demand {
+                constraint: Constraint::any_of(CounterMask::first_gp(2)),
+                ..event
+            },
+            Demand {
+                key: Key::new(select, elsewhere, false),
+                ..event
+            },
+            Demand {
+                key: Key::NONE,
+                ..event
+            },
+        ];
+        assert!(others.iter().all(|other| !event.can_ride_on(other)));
+        // Branch stacks need a counter of their own, on which others may ride.
+        let branches = Demand {
+            lbr_select: Some(1),
+            ..offcore(1, true)
+        };
+        assert!(!branches.can_ride_on(&event) && event.can_ride_on(&branches));
+    }
+}
