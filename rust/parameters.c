@@ -21,7 +21,7 @@ bool rpmu_helper_ht_workaround(void)
 	return ht_workaround;
 }
 
-static bool share;
+static bool share = true;
 
 /*
  * Events keep the setting with which they were opened, and each holds the
@@ -41,7 +41,7 @@ static const struct kernel_param_ops share_ops = {
 };
 module_param_cb(share, &share_ops, &share, 0644);
 __MODULE_PARM_TYPE(share, "bool");
-MODULE_PARM_DESC(share, "Let equal events share a counter; changes while there are no events (default: 0; never with policy=mainline)");
+MODULE_PARM_DESC(share, "Let equal events share a counter; changes while there are no events (default: 1; never with policy=mainline)");
 
 bool rpmu_helper_share(void)
 {

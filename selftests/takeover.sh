@@ -707,7 +707,7 @@ watchdog_on_rpmu() {
 }
 
 parameters_are_in_sysfs() {
-	load_with "max_period=5000 share=1" || {
+	load_with "max_period=5000 share=0" || {
 		because "load: $said"
 		return 1
 	}
@@ -721,7 +721,7 @@ parameters_are_in_sysfs() {
 		return 1
 	}
 	case "$version $found" in
-	[0-9]*.*\ \ ht_workaround=Y\ max_period=5000\ policy=rpmu\ share=Y\ trust_layouts=[NY]) return ;;
+	[0-9]*.*\ \ ht_workaround=Y\ max_period=5000\ policy=rpmu\ share=N\ trust_layouts=[NY]) return ;;
 	esac
 	because "version '$version', parameters$found"
 	return 1
