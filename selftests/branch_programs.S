@@ -5,9 +5,9 @@
  */
 
 /*
- * void NAME(unsigned long passes): takes eight branches in each pass, one of
- * each type and one more conditional branch. NAME_branches contains their
- * addresses and targets.
+ * void NAME(unsigned long passes): takes eight branches in each pass: two
+ * returns, two conditional branches, and one of each other type. NAME_branches
+ * contains their addresses and targets.
  */
 .macro mix name
 	.text

@@ -63,7 +63,7 @@ FIXTURE_TEARDOWN(event_sets)
 	EXPECT_TRUE(put_back_sample_limits(&self->limits));
 }
 
-/* Phases with four branches in five instructions, and with one in eight. */
+/* Alternates between four branches in six instructions and one in eight. */
 static void __attribute__((__noipa__)) phases(void)
 {
 	int i;

@@ -363,8 +363,8 @@ TEST(pinned_without_counter)
 		ASSERT_TRUE(read_one(fd[i], &count));
 		EXPECT_LT(0, count.value);
 		/*
-		 * read() locks the first one first; the task may leave the CPU
-		 * in between.
+		 * read() takes the enabled time first; the task may leave the
+		 * CPU before it takes the running time.
 		 */
 		EXPECT_LE(count.enabled, count.running);
 	}

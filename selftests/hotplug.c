@@ -164,8 +164,8 @@ TEST_F(hotplug, task_event)
 /* Two events for each general-purpose counter. */
 #define MAX_EVENTS	32
 /*
- * The number of rotation intervals while the CPU goes offline, and while shares
- * are measured.
+ * The rotation interval while the CPU goes offline, and while shares are
+ * measured.
  */
 #define SLOW_MS		"250"
 #define FAST_MS		"4"

@@ -276,7 +276,7 @@ TEST_F(kvm, guests_counter_beside_events)
 
 static bool load_rpmu(void)
 {
-	/* The modules that this kernel always loads. */
+	/* The parameters that rpmu needs on this kernel. */
 	const char *parameters = getenv("RPMU_PARAMETERS");
 
 	return load_module("./rpmu.ko", parameters ? parameters : "");

@@ -890,7 +890,7 @@ static int open_kinds(struct __test_metadata *_metadata, int *fds, int dir)
 	return KINDS;
 }
 
-/* A new cgroup hierarchy with one control group, which has events on this CPU. */
+/* A new cgroup hierarchy, whose control groups have events on this CPU. */
 struct hierarchy {
 	char top[32];
 	char group[CGROUPS][64];

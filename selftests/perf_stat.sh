@@ -88,7 +88,6 @@ conditional() {
 	esac
 }
 
-# Counts are exact across faults, signals, string instructions, system calls and ticks.
 # intel_events: skips a test of event codes that only Intel's CPUs have.
 intel_events() {
 	grep -qE 'AuthenticAMD|HygonGenuine' /proc/cpuinfo || return 0
@@ -96,6 +95,7 @@ intel_events() {
 	return "$KSFT_SKIP"
 }
 
+# Counts are exact across faults, signals, string instructions, system calls and ticks.
 mix_of_branches() {
 	intel_events || return
 	mix 60627573=instructions:u 30511711=branches:u "30306100=cpu/event=0xc4,umask=$(conditional)/u" \

@@ -252,7 +252,7 @@ static bool is_kernels(__u64 word)
 #define SYSCALLS	10000UL
 #define SAMPLED_PERIOD	1009
 
-/* Returns the kernel data in the samples of many system calls. */
+/* The kernel's data in the samples of an event. */
 struct seen {
 	int error;
 	__u64 count;
@@ -261,6 +261,7 @@ struct seen {
 	bool lost;
 };
 
+/* Samples many system calls. */
 static struct seen sampled(bool kernel)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
@@ -412,7 +413,10 @@ TEST(settings_are_roots)
 	}
 }
 
-/* The number of files, and of files with permissions that no user should have. */
+/*
+ * The number of files, and of those that an unprivileged user can write or that
+ * show a kernel address; the path of the last of these.
+ */
 static struct {
 	int files, unwanted;
 	char path[200];

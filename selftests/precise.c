@@ -37,7 +37,7 @@ FIXTURE_TEARDOWN(precise)
 /* The samples of an event. */
 struct seen {
 	unsigned int samples;
-	unsigned int outside;	/* addresses in walk() */
+	unsigned int outside;	/* addresses that are no step of walk() */
 	unsigned int exact;
 	unsigned int impossible;	/* addresses of steps without the event */
 	unsigned int wrong;	/* samples with wrong registers */

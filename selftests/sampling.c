@@ -18,9 +18,9 @@
 #define PAGE		4096UL
 #define LOOPS		500000UL
 
-/* Executes 2 instructions in each iteration, one of them a branch, between known addresses. */
 #define ALONE		__attribute__((__noipa__))
 
+/* Executes 2 instructions in each iteration, one of them a branch, between known addresses. */
 static ALONE void hot_loop(unsigned long n)
 {
 	asm volatile(".globl hot_start, hot_end\n"
@@ -56,9 +56,9 @@ struct seen {
 	unsigned int hot;	/* in hot_loop() */
 	unsigned int user;	/* at user level, according to the record */
 	unsigned int throttled, unthrottled, lost, others;
-	__u64 periods;		/* the samples' sum */
-	__u64 last;		/* sum of the samples' periods */
-	__u64 value;		/* of the last sample */
+	__u64 periods;		/* sum of the samples' periods */
+	__u64 last;		/* period of the last sample */
+	__u64 value;		/* count in the last sample */
 };
 
 struct ring {
@@ -215,7 +215,7 @@ TEST_F(sampling, fixed_period_on_a_general_counter)
 	fixed_period(_metadata, self, RAW_BRANCHES, 5003);
 }
 
-/* When the event moves to another counter, it continues in the middle of its period. */
+/* An event that is stopped and restarted continues in the middle of its period. */
 TEST_F(sampling, fixed_period_across_system_calls)
 {
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 1009);

@@ -52,13 +52,13 @@ FIXTURE_VARIANT(skid)
 	__u64 config;
 };
 
-/* On a fixed counter and on a general one. */
+/* Instructions on a fixed counter. */
 FIXTURE_VARIANT_ADD(skid, fixed)
 {
 	.config = RAW_INSTRUCTIONS,
 };
 
-/* The same event while the fixed counter is taken. */
+/* The same with a CMASK, which only general-purpose counters have. */
 FIXTURE_VARIANT_ADD(skid, general)
 {
 	.config = RAW_INSTRUCTIONS | 1 << 24,	/* CMASK 1: at most one per cycle */

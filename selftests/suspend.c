@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The machine suspends to RAM and resumes while events count: on the boot CPU,
- * which stays online, on another CPU, and on a task.
+ * Tests suspend to RAM while events count: events of the boot CPU, which stays
+ * online, and of tasks.
  */
 #define _GNU_SOURCE
 #include <errno.h>

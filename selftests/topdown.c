@@ -26,7 +26,7 @@
 #define PASSES		200000UL
 #define TURNS		1000
 
-/* 16ths of the slots of a pass: of two instructions and a branch, and with a load. */
+/* The metrics of a pass of plain_loop() and of load_loop(), in 1/PASS of its slots. */
 static const unsigned int plain_pass[MAX_METRICS] = { 16, 4, 6, 6, 2, 2, 4, 2 };
 static const unsigned int load_pass[MAX_METRICS] = { 12, 4, 6, 10, 2, 2, 4, 6 };
 #define PASS		32

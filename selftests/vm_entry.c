@@ -85,8 +85,8 @@ static bool enter(int fd, unsigned long loops, bool defer, bool *switched)
 }
 
 /*
- * A group of instruction events that count in all places, except for the first
- * one, which counts in WHERE.
+ * Opens a group of four instruction events, one for each of the places; the first
+ * one counts in WHERE.
  */
 static bool open_group(int *group, unsigned int where)
 {

@@ -14,7 +14,7 @@ static struct test_workload *const workloads[] = {
 	&workload__thloop, &workload__brstack, &workload__datasym, NULL
 };
 
-/* The commands that the tests run. */
+/* The symbols that the tests look for. */
 static const char *const symbols[] = {
 	"test_loop", "brstack", "brstack_bench", "workload_datasym_buf1", NULL
 };
