@@ -316,8 +316,8 @@ TEST_F(branches, types_are_saved)
 	close_ring(&ring);
 }
 
-/* The user determines the maximum number of branches per sample. */
-TEST_F(branches, no_more_than_asked_for)
+/* A sample has at most attr.sample_max_stack branches. */
+TEST_F(branches, max_stack)
 {
 	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_ANY | USER);
 	const struct sample *sample;
@@ -691,8 +691,7 @@ TEST_F(branches, refused)
 	}
 }
 
-/* The number of records in sysfs. */
-TEST_F(branches, depth_is_told)
+TEST_F(branches, depth_in_sysfs)
 {
 	char text[16];
 

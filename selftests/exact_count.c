@@ -271,7 +271,7 @@ TEST_F(exact, user_and_kernel_make_both)
 }
 
 /* Excluding both user and kernel mode is a valid request, with a count of 0. */
-TEST_F(exact, nobody)
+TEST_F(exact, no_mode)
 {
 	struct perf_event_attr attr =
 		counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);

@@ -90,7 +90,7 @@ TEST_F(explained, refused_event)
 }
 
 /* Refused events of another PMU are not listed. */
-TEST_F(explained, not_ours)
+TEST_F(explained, other_pmus)
 {
 	struct perf_event_attr bad = counting(PERF_TYPE_HW_CACHE, 0xfefe00);
 	struct perf_event_attr other = counting(PERF_TYPE_SOFTWARE, ~0ULL);
@@ -134,7 +134,7 @@ TEST_F(explained, refused_group)
 }
 
 /* A group that exceeds the limit on the threads of a core (erratum HSD29). */
-TEST_F(explained, refused_for_the_siblings_sake)
+TEST_F(explained, refused_for_the_sibling)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, ALL_LOADS);
 	char siblings[32];
@@ -163,7 +163,7 @@ TEST_F(explained, refused_for_the_siblings_sake)
 }
 
 /* The latest KEPT refusals are listed, newest first. */
-TEST_F(explained, so_many_are_kept)
+TEST_F(explained, latest_are_kept)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_HW_CACHE, 0);
 	unsigned int i, lines = 0;
@@ -215,7 +215,7 @@ static bool is_here(int fd)
 }
 
 /* An event is listed as long as it has a counter. */
-TEST_F(explained, who_has_a_counter)
+TEST_F(explained, events_with_counters)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
 	char *line, task[32], type[32];
@@ -263,7 +263,7 @@ static long age_of(int fd)
 }
 
 /* for_ms is the time since the event got its counter. */
-TEST_F(explained, since_when)
+TEST_F(explained, age)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
 	const __u64 begin = now_ns();

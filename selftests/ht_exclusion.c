@@ -526,7 +526,7 @@ TEST_F(ht_exclusion, paused_event_of_a_guest_stays_off)
 }
 
 /* A waiting pinned event does not displace other pinned events when it is retried. */
-TEST_F(ht_exclusion, pinned_event_drives_nobody_out)
+TEST_F(ht_exclusion, pinned_event_displaces_no_pinned_event)
 {
 	int corrupting[2], waiting[2], pinned;
 
@@ -933,7 +933,7 @@ TEST_F(ht_rotation, share_beside_fixed_counters)
 }
 
 /* A pinned event keeps its counter even if the sibling waits for one. */
-TEST_F(ht_rotation, pinned_event_makes_no_way)
+TEST_F(ht_rotation, pinned_event_keeps_its_counter)
 {
 	int pinned[2], corrupting[2], fd[4], i;
 	struct one_count before[2];
@@ -1140,7 +1140,7 @@ TEST_F(ht_ten_events, shares)
 }
 
 /* A thread without a sibling has no limit. */
-TEST(one_thread_a_core)
+TEST(one_thread_per_core)
 {
 	const __u64 config[] = { L1_HIT, L1_MISS, L2_HIT, PENDING };
 	struct perf_event_attr attr;

@@ -343,7 +343,7 @@ static void open_on_counter_2(struct __test_metadata *_metadata,
  * A pinned event has counter 2. With the driver's rotation, an event that waits
  * for counter 2 does not delay the events behind it.
  */
-TEST_F(multiplex, behind_one_that_waits_for_ever)
+TEST_F(multiplex, behind_one_that_never_counts)
 {
 	struct sharer event[3] = {};
 	double behind = driver_takes_turns() ? 100.0 : 50.0;
@@ -356,8 +356,11 @@ TEST_F(multiplex, behind_one_that_waits_for_ever)
 	expect_shares(_metadata, event, 3);
 }
 
-/* The events behind it do not even wait for the end of the first interval. */
-TEST_F(multiplex, behind_one_that_has_just_come)
+/*
+ * An event behind one that waits for counter 2 counts at once, not only from the
+ * end of the first interval on.
+ */
+TEST_F(multiplex, behind_one_just_enabled)
 {
 	struct sharer event[3] = {};
 	struct one_count count;
@@ -387,7 +390,7 @@ TEST_F(multiplex, behind_one_that_has_just_come)
 }
 
 /* Three events share counter 2, and four share the other counters. */
-TEST_F(multiplex, nobody_starves)
+TEST_F(multiplex, no_event_starves)
 {
 	double others = 100.0 * (gp_counters() - 1) / 4;
 	struct sharer event[7] = {};
@@ -696,7 +699,7 @@ TEST_F(multiplex, led_by_software_does_not_pass)
  * software leader for good. The leader gets at least the share that the perf
  * core's order gives it, 33 %, although an event passes both groups.
  */
-TEST_F(multiplex, group_without_room_holds_up_none)
+TEST_F(multiplex, group_without_room_delays_no_other)
 {
 	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
 	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);

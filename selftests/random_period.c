@@ -159,7 +159,7 @@ static double chi_square(const struct seen *seen)
  * If the loop's length divides a fixed period, all samples are of the same
  * instruction.
  */
-TEST_F(random_period, lock_step_without)
+TEST_F(random_period, fixed_period_in_lock_step)
 {
 	struct seen *seen = self->seen;
 
@@ -174,7 +174,7 @@ TEST_F(random_period, lock_step_without)
 }
 
 /* Random periods spread the samples over the loop evenly, in proportion to execution. */
-TEST_F(random_period, even_with)
+TEST_F(random_period, random_periods_spread_evenly)
 {
 	struct seen *seen = self->seen;
 	unsigned int seed;

@@ -361,7 +361,7 @@ static ALONE void straight_loop(unsigned long n)
  * A frequent event becomes rare. With its old period there would be no more
  * samples, so the tick lowers the period and the rest of the current one.
  */
-TEST_F(sampling, frequency_of_what_becomes_rare)
+TEST_F(sampling, frequency_of_an_event_that_becomes_rare)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_HARDWARE,
 						    PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
@@ -420,7 +420,7 @@ TEST_F(sampling, period_changed)
 	unmap_ring(&self->ring);
 }
 
-TEST_F(sampling, periods_that_cannot_be)
+TEST_F(sampling, invalid_periods)
 {
 	static const struct {
 		__u64 config, period;

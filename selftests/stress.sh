@@ -83,7 +83,7 @@ unloaded_then() {
 TRACERS=/sys/module/tracers/parameters
 
 # tracers.ko must be loaded before rpmu, which checks the CPU's features.
-neighbours_move_in() {
+load_neighbours() {
 	./module load ./vm_entry.ko 2>/tmp/module || {
 		because "vm_entry.ko: $(cat /tmp/module)"
 		return 1
@@ -93,7 +93,7 @@ neighbours_move_in() {
 	echo 1 >$TRACERS/pt
 }
 
-neighbours_move_out() {
+unload_neighbours() {
 	if [ -d $TRACERS ]; then
 		# PT's calls in the wrong order, and CPUs whose status bit is still set.
 		disordered=$(cut -d' ' -f3,4 $TRACERS/calls)
@@ -261,12 +261,12 @@ if looks_for_leaks; then
 	leaks >/dev/null
 	echo clear >$LEAKS
 fi
-run_test neighbours_move_in
+run_test load_neighbours
 for name in $(echo "${LIST:-fuzz,loads,hotplug,nmi,failures}" | tr , ' '); do
 	log_mark "$name"
 	progress "$name"
 	run_test "$name"
 done
-run_test neighbours_move_out
+run_test unload_neighbours
 run_test no_leak
 finish

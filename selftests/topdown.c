@@ -643,7 +643,7 @@ static int opened(__u64 leader, __u64 leader_period, __u64 config, __u64 period,
 	return error;
 }
 
-TEST_F(topdown, who_may_lead)
+TEST_F(topdown, leaders_of_metrics)
 {
 	static const struct {
 		__u64 leader, leader_period, config, period, config1;

@@ -82,11 +82,11 @@ no_version() {
 	stays_out $((255 * VERSION)) 'has no PMU'
 }
 
-general_counter_is_deaf() {
+general_counter_is_stuck() {
 	stays_out "$STUCK_GENERAL" 'PMC[37] does not hold what is written to it'
 }
 
-fixed_counter_is_deaf() {
+fixed_counter_is_stuck() {
 	stays_out "$STUCK_FIXED" 'FIXED[23] does not hold what is written to it'
 }
 
@@ -249,7 +249,7 @@ no_smm_freeze() {
 }
 
 for name in built_in_at_start models_that_are_not_driven hybrid_cpu version_too_old no_version \
-	general_counter_is_deaf fixed_counter_is_deaf counters_missing fewer_counters more_counters_than_addresses \
+	general_counter_is_stuck fixed_counter_is_stuck counters_missing fewer_counters more_counters_than_addresses \
 	pmi_is_late pmi_comes_twice pmi_is_late_and_comes_twice overflows_cannot_be_acknowledged records_are_wrong no_smm_freeze; do
 	run_test $name
 done
