@@ -175,7 +175,7 @@ static __u64 read_by_bpf(const struct reader *reader)
 static void expect_same(struct __test_metadata *_metadata, int fd,
 			const struct reader *reader)
 {
-	__u64 by_bpf, told, last;
+	__u64 by_bpf, by_read, last;
 	int round;
 
 	ASSERT_EQ(0, set_entry(reader->events, reader->cpu, fd));
@@ -183,12 +183,12 @@ static void expect_same(struct __test_metadata *_metadata, int fd,
 	last = 0;
 	for (round = 0; round < ROUNDS; round++) {
 		by_bpf = read_by_bpf(reader);
-		told = read_value(fd);
+		by_read = read_value(fd);
 		EXPECT_NE(NO_COUNT, by_bpf);
 		EXPECT_LT(last, by_bpf);
-		EXPECT_LT(by_bpf, told);
-		EXPECT_GT(by_bpf + 10000, told);
-		last = told;
+		EXPECT_LT(by_bpf, by_read);
+		EXPECT_GT(by_bpf + 10000, by_read);
+		last = by_read;
 	}
 	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
 	EXPECT_EQ(read_value(fd), read_by_bpf(reader));
@@ -298,7 +298,7 @@ TEST_F(bpf_read, after_enable)
 	};
 	struct seen before, after;
 	__u32 function;
-	__u64 told, last = 0;
+	__u64 by_read, last = 0;
 	int fd, other, link, round;
 
 	if (!access("/sys/kernel/btf/vmlinux", F_OK))
@@ -322,11 +322,11 @@ TEST_F(bpf_read, after_enable)
 		ASSERT_EQ(0, ioctl(other, round % 2 ? PERF_EVENT_IOC_DISABLE :
 						      PERF_EVENT_IOC_ENABLE, 0));
 		after = seen_by(reader);
-		told = read_value(fd);
+		by_read = read_value(fd);
 		EXPECT_LT(before.runs, after.runs);
 		EXPECT_LT(last, after.value.counter);
-		EXPECT_LT(after.value.counter, told);
-		last = told;
+		EXPECT_LT(after.value.counter, by_read);
+		last = by_read;
 	}
 	close(link);
 	close(reader->program);

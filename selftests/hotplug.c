@@ -298,7 +298,7 @@ static bool await(const struct nested *task)
 	return read(task->ready[0], &byte, 1) == 1;
 }
 
-static bool tell(const struct nested *task)
+static bool resume(const struct nested *task)
 {
 	return write(task->go[1], "", 1) == 1;
 }
@@ -335,7 +335,7 @@ static bool start_nested(struct nested *task, int cpu,
 		return false;
 	task->fd = perf_open(&attr, task->pid, -1, -1, 0);
 	task->page = map_buffer(task->fd, NEST_PAGES);
-	if (task->fd < 0 || task->page == MAP_FAILED || !tell(task) || !await(task))
+	if (task->fd < 0 || task->page == MAP_FAILED || !resume(task) || !await(task))
 		return false;
 	/* Wait until it sleeps. */
 	usleep(20000);
@@ -377,7 +377,7 @@ TEST_F(hotplug, calls_of_a_sleeping_task)
 	ASSERT_TRUE(set_cpu_online(self->cpu, false));
 	ASSERT_TRUE(set_cpu_online(self->cpu, true));
 	ASSERT_TRUE(start_nested(&b, self->cpu, nest_b, DEEPLY_NESTED));
-	ASSERT_TRUE(tell(&a));
+	ASSERT_TRUE(resume(&a));
 	ASSERT_TRUE(await(&a));
 	while ((sample = take_sample(a.page))) {
 		if (sample->ip - (unsigned long)spin >= 16)

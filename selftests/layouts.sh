@@ -17,20 +17,20 @@ built_in_at_start() {
 	counts
 }
 
-# other PARAMETERS...: changes the kernel's BTF, until `same` changes it back. Skips the test if there is none.
-other() {
+# change_btf PARAMETERS...: changes the kernel's BTF until restore_btf. Skips the test if the kernel has no BTF.
+change_btf() {
 	if [ -z "$start" ]; then
 		because "this kernel has no BTF"
 		return "$KSFT_SKIP"
 	fi
-	order=$(./module load ./layout.ko "start=$start $*" 2>&1) && return
-	because "$*: $order"
+	output=$(./module load ./layout.ko "start=$start $*" 2>&1) && return
+	because "$*: $output"
 	return 1
 }
 
-same() {
-	order=$(./module unload layout 2>&1) && return
-	because "unload: $order"
+restore_btf() {
+	output=$(./module unload layout 2>&1) && return
+	because "unload: $output"
 	return 1
 }
 
@@ -39,11 +39,11 @@ same() {
 stays_out() {
 	pattern=$1
 	shift
-	other "$@" || return
+	change_btf "$@" || return
 	log_mark "$0"
 	refused 'Exec format error' && one_line "$pattern" && counts
 	status=$?
-	same && counts && return "$status"
+	restore_btf && counts && return "$status"
 	return 1
 }
 
@@ -66,13 +66,13 @@ inline_member_moved() {
 
 # Members that rpmu does not use may move.
 unused_member_inserted() {
-	other structure=perf_event member=orig_type || return
+	change_btf structure=perf_event member=orig_type || return
 	log_mark "$0"
 	status=0
 	load && counts || status=1
 	! loaded || unload || status=1
 	[ "$status" = 0 ] || because "$said"
-	same && counts && return "$status"
+	restore_btf && counts && return "$status"
 	return 1
 }
 
@@ -137,16 +137,16 @@ rotates() {
 
 # Without BTF, trust_layouts assumes the layouts that rpmu was built for.
 trusted() {
-	other '' || return
+	change_btf '' || return
 	loads_with trust_layouts=1 'cannot be checked .*trust_layouts=1'
 	status=$?
-	same && counts && return "$status"
+	restore_btf && counts && return "$status"
 	return 1
 }
 
 # With BTF, trust_layouts changes nothing.
 not_trusted() {
-	other structure=perf_event member=hw || return
+	change_btf structure=perf_event member=hw || return
 	log_mark "$0"
 	status=0
 	if load_with trust_layouts=1; then
@@ -156,7 +156,7 @@ not_trusted() {
 	else
 		one_line 'struct perf_event, member hw' || status=1
 	fi
-	same && counts && return "$status"
+	restore_btf && counts && return "$status"
 	return 1
 }
 

@@ -102,7 +102,7 @@ static void check_access(struct __test_metadata *_metadata, const struct sample 
 }
 
 /* From Golden Cove on, records have the instruction's latency and the cache latency. */
-static bool tells_two_latencies(void)
+static bool has_two_latencies(void)
 {
 	return cpu_model() >= MODEL_GOLDEN_COVE;
 }
@@ -110,7 +110,7 @@ static bool tells_two_latencies(void)
 /* Returns the latency in cycles that the threshold is compared with. */
 static __u64 latency(const struct sample *sample)
 {
-	return tells_two_latencies() ? sample->weight.var2_w : sample->weight.var1_dw;
+	return has_two_latencies() ? sample->weight.var2_w : sample->weight.var1_dw;
 }
 
 /*
@@ -131,7 +131,7 @@ static __u64 declared_weight(__u64 threshold, bool in_parts, __u64 ip)
 	const __u64 cycles = threshold < 4 ? 4 : threshold + 1;
 	union perf_sample_weight weight = { .var1_dw = cycles };
 
-	if (tells_two_latencies()) {
+	if (has_two_latencies()) {
 		weight.var1_dw = cycles / 2;
 		weight.var2_w = in_parts ? cycles : 0;
 	}

@@ -59,14 +59,14 @@ all_is_well() {
 	return 1
 }
 
-loaded_first() {
+ensure_loaded() {
 	[ "$DRIVER" != built-in ] || return 0
 	loaded || load && return
 	because "load: $said"
 	return 1
 }
 
-unloaded_then() {
+ensure_unloaded() {
 	loaded || return 0
 	# The last events of a task that has just ended may still exist.
 	tries=0
@@ -152,7 +152,7 @@ fuzz_by_two() {
 PIECE=5000
 
 fuzz() {
-	loaded_first && beside_neighbours counters fuzz_all && unloaded_then && all_is_well
+	ensure_loaded && beside_neighbours counters fuzz_all && ensure_unloaded && all_is_well
 }
 
 fuzz_all() {
@@ -193,7 +193,7 @@ hotplug() {
 		because "one CPU"
 		return "$KSFT_SKIP"
 	fi
-	loaded_first && beside_neighbours counters hotplug_rounds && unloaded_then && all_is_well
+	ensure_loaded && beside_neighbours counters hotplug_rounds && ensure_unloaded && all_is_well
 }
 
 hotplug_rounds() {
@@ -201,7 +201,7 @@ hotplug_rounds() {
 }
 
 nmi() {
-	loaded_first && beside_neighbours counters storms && unloaded_then && all_is_well
+	ensure_loaded && beside_neighbours counters storms && ensure_unloaded && all_is_well
 }
 
 storms() {
@@ -225,7 +225,7 @@ failures() {
 		because "this kernel has no fault injection"
 		return "$KSFT_SKIP"
 	fi
-	[ "$status" = 0 ] && all_is_well && loaded_first && ./fail_nth open $PART >&3 && all_is_well && unloaded_then && all_is_well
+	[ "$status" = 0 ] && all_is_well && ensure_loaded && ./fail_nth open $PART >&3 && all_is_well && ensure_unloaded && all_is_well
 }
 
 LEAKS=/sys/kernel/debug/kmemleak

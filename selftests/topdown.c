@@ -574,7 +574,7 @@ TEST_F(topdown, read_by_samples)
 }
 
 /* Returns whether a file of rpmu's in debugfs contains this text. */
-static bool is_told(const char *name, const char *text)
+static bool debugfs_shows(const char *name, const char *text)
 {
 	static char all[1 << 16];
 	char path[128];
@@ -594,13 +594,13 @@ TEST_F(topdown, explained)
 		SKIP(return, "only rpmu reports the reasons");
 	EXPECT_EQ(-1, perf_open_self(&attr, -1));
 	EXPECT_EQ(EINVAL, errno);
-	EXPECT_TRUE(is_told("refusals", "metrics need slots as the leader of their group"));
+	EXPECT_TRUE(debugfs_shows("refusals", "metrics need slots as the leader of their group"));
 	ASSERT_TRUE(open_group(&self->group, pin));
 	ASSERT_TRUE(open_group(&other, NULL));
 	ASSERT_TRUE(enable(&self->group) && enable(&other));
 	snprintf(file, sizeof(file), "cpu%d/schedule", sched_getcpu());
-	EXPECT_TRUE(is_told(file, "METRIC0"));
-	EXPECT_TRUE(is_told(file, "slots count for one group at a time"));
+	EXPECT_TRUE(debugfs_shows(file, "METRIC0"));
+	EXPECT_TRUE(debugfs_shows(file, "slots count for one group at a time"));
 	close_group(&other);
 }
 

@@ -160,7 +160,7 @@ TEST_F(user_read, exact)
 TEST_F(user_read, same_as_read)
 {
 	struct perf_event_mmap_page *page;
-	__u64 before, told, after, last = 0;
+	__u64 before, by_read, after, last = 0;
 	int fd = open_user(RAW_INSTRUCTIONS), round;
 
 	ASSERT_LE(0, fd);
@@ -168,12 +168,12 @@ TEST_F(user_read, same_as_read)
 	ASSERT_NE(MAP_FAILED, page);
 	for (round = 0; round < ROUNDS; round++) {
 		before = read_mapped(page);
-		told = read_value(fd);
+		by_read = read_value(fd);
 		after = read_mapped(page);
 		EXPECT_LE(last, before);
-		EXPECT_LT(before, told);
-		EXPECT_LT(told, after);
-		EXPECT_GT(before + 10000, told);
+		EXPECT_LT(before, by_read);
+		EXPECT_LT(by_read, after);
+		EXPECT_GT(before + 10000, by_read);
 		last = after;
 		if (round % 10 == 0) {
 			ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
@@ -192,19 +192,19 @@ TEST_F(user_read, same_as_read)
 TEST_F(user_read, mapped_after_read)
 {
 	struct perf_event_mmap_page *page;
-	__u64 told, after;
+	__u64 by_read, after;
 	int fd = open_user(RAW_INSTRUCTIONS);
 
 	if (!on_rpmu())
 		SKIP(return, "the built-in driver discards the sign of the value that it has read");
 	ASSERT_LE(0, fd);
 	loop(LOOPS);
-	told = read_value(fd);
+	by_read = read_value(fd);
 	page = map_page(fd);
 	ASSERT_NE(MAP_FAILED, page);
 	after = read_mapped(page);
-	EXPECT_LE(told, after);
-	EXPECT_GT(told + 10000, after);
+	EXPECT_LE(by_read, after);
+	EXPECT_GT(by_read + 10000, after);
 }
 
 TEST_F(user_read, every_counter)
@@ -484,7 +484,7 @@ TEST_F(user_read, others_are_wiped)
 	struct perf_event_mmap_page *page;
 	int fd, cpu_fd, round;
 	int cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1;
-	__u64 mine, of_cpu, told;
+	__u64 mine, of_cpu, by_read;
 	struct other other;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -498,9 +498,9 @@ TEST_F(user_read, others_are_wiped)
 		if (!run_other(&other))
 			break;
 		EXPECT_EQ(0, others_counters(page->index));
-		told = read_mapped(page);
-		EXPECT_LT(mine, told);
-		EXPECT_GT(mine + 100000, told);
+		by_read = read_mapped(page);
+		EXPECT_LT(mine, by_read);
+		EXPECT_GT(mine + 100000, by_read);
 		if (!run_other(&other))
 			break;
 	}
@@ -516,11 +516,11 @@ TEST_F(user_read, others_are_wiped)
 		ASSERT_TRUE(start_other(&other, gp_counters() - 1, 1));
 		ASSERT_TRUE(run_other(&other));
 		ASSERT_TRUE(run_other(&other));
-		told = read_value(cpu_fd);
-		EXPECT_LE(of_cpu + LOOPS, told);
+		by_read = read_value(cpu_fd);
+		EXPECT_LE(of_cpu + LOOPS, by_read);
 		/* Other tasks run in between, but not for seconds. */
-		EXPECT_GT(of_cpu + 10000000000ULL, told);
-		of_cpu = told;
+		EXPECT_GT(of_cpu + 10000000000ULL, by_read);
+		of_cpu = by_read;
 		ASSERT_EQ(0, status_of_other(&other));
 	}
 }

@@ -31,16 +31,16 @@ built_in_at_start() {
 	counts
 }
 
-# wrong WHAT: injects defects into the emulated PMU, until `right` removes them.
-wrong() {
-	order=$(./module load ./wrong.ko "what=$1" 2>&1) && return
-	because "what=$1: $order"
+# inject WHAT: injects defects into the emulated PMU until `repair`.
+inject() {
+	output=$(./module load ./wrong.ko "what=$1" 2>&1) && return
+	because "what=$1: $output"
 	return 1
 }
 
-right() {
-	order=$(./module unload wrong 2>&1) && return
-	because "unload: $order"
+repair() {
+	output=$(./module unload wrong 2>&1) && return
+	because "unload: $output"
 	return 1
 }
 
@@ -55,11 +55,11 @@ no_trouble() {
 # stays_out WHAT PATTERN: succeeds if rpmu refuses to load with the defect, gives the
 # reason, and leaves the built-in driver working.
 stays_out() {
-	wrong "$1" || return
+	inject "$1" || return
 	log_mark "$0"
 	refused 'No such device' && one_reason "$2" && no_trouble
 	status=$?
-	right && counts && return "$status"
+	repair && counts && return "$status"
 	return 1
 }
 
@@ -94,9 +94,9 @@ counters_missing() {
 	stays_out "$MISSING" 'PMC2 does not hold what is written to it'
 }
 
-# told_to PROGRAM...: runs the program. If it fails, prints its messages about failed tests, and gives its last line as
+# passes PROGRAM...: runs the program. If it fails, prints its messages about failed tests, and gives its last line as
 # the reason.
-told_to() {
+passes() {
 	"$@" >/tmp/wrong 2>&1 && return
 	grep -B 6 '^not ok' /tmp/wrong | sed 's/^#* */# /'
 	because "$*: $(tail -n 1 /tmp/wrong)"
@@ -105,7 +105,7 @@ told_to() {
 
 # Counts six events on two counters. An event that needs the third counter is refused; Ice Lake has no such event.
 multiplexes() {
-	told_to perf stat -x, -e r0c4:u,r1c4:u,r2c4:u,r4c4:u,r8c4:u,r20c4:u ./counted branches 3000000 || return
+	passes perf stat -x, -e r0c4:u,r1c4:u,r2c4:u,r4c4:u,r8c4:u,r20c4:u ./counted branches 3000000 || return
 	if grep -q '<not' /tmp/wrong; then
 		because "$(grep -m 1 '<not' /tmp/wrong)"
 		return 1
@@ -119,7 +119,7 @@ multiplexes() {
 
 # loaded_with PARAMETERS WHAT TEST: loads rpmu with the defect and runs the test.
 loaded_with() {
-	wrong "$2" || return
+	inject "$2" || return
 	log_mark "$0"
 	status=1
 	if load_with "$1"; then
@@ -133,7 +133,7 @@ loaded_with() {
 		because "load: $said"
 	fi
 	no_trouble || status=1
-	right && counts && return "$status"
+	repair && counts && return "$status"
 	return 1
 }
 
@@ -178,8 +178,8 @@ pmis() {
 # events at most.
 nothing_is_lost() {
 	before=$(pmis)
-	told_to ./exact_count && told_to ./counted reads 20000 && lift_sample_limits || return
-	told_to perf record -o /tmp/wrong.data -c 9001 -e instructions:u ./exact_loop
+	passes ./exact_count && passes ./counted reads 20000 && lift_sample_limits || return
+	passes perf record -o /tmp/wrong.data -c 9001 -e instructions:u ./exact_loop
 	status=$?
 	put_back_sample_limits && [ "$status" = 0 ] || return 1
 	after=$(pmis)
@@ -214,25 +214,25 @@ overflows_without_end() {
 		because "$reports reports"
 		return 1
 	fi
-	right || return
-	told_to ./exact_count
+	repair || return
+	passes ./exact_count
 	status=$?
-	wrong "$STUCK_STATUS" && return "$status"
+	inject "$STUCK_STATUS" && return "$status"
 }
 
 overflows_cannot_be_acknowledged() {
 	loaded_with '' "$STUCK_STATUS" overflows_without_end
 }
 
-# Precise samples from invalid records. Their content does not matter, but later samples must be right.
+# Takes precise samples from invalid records, with any content. Samples after the defect is removed must be right.
 records_make_no_sense() {
 	for program in precise precise_memory precise_shared; do
 		./$program >/dev/null 2>&1
 	done
-	right || return
-	told_to ./precise
+	repair || return
+	passes ./precise
 	status=$?
-	wrong "$WRONG_RECORDS" && return "$status"
+	inject "$WRONG_RECORDS" && return "$status"
 }
 
 records_are_wrong() {
