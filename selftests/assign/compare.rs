@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! rpmu's assignment of counters against the kernel's own, in the kernel.
+//! Test module that compares rpmu's assignment of counters with the kernel's.
 //!
-//! On the same pseudo-random sets of events, `perf_assign_events()` and `rust/logic` are asked for
-//! counters; then both for the same few sets, and their instructions are counted. The results are
-//! in the kernel's log as KTAP; `selftests/assign.sh` takes them from there.
+//! `perf_assign_events()` and `rust/logic` assign counters to the same pseudo-random sets of
+//! events. The module compares the results, and then the numbers of instructions that both need
+//! for a few fixed sets. It prints KTAP to the kernel's log, where `selftests/assign.sh` reads it.
 
 use core::hint::black_box;
 
@@ -49,11 +49,11 @@ module! {
     params: {
         sets: u32 {
             default: 100_000,
-            description: "How many sets of events are tried",
+            description: "Number of random sets of events",
         },
         seed: u64 {
             default: 1,
-            description: "Where the pseudo-random numbers start",
+            description: "Seed of the pseudo-random numbers",
         },
     },
 }
@@ -94,7 +94,7 @@ impl Tap {
     }
 }
 
-/// An event in the form that rpmu needs.
+/// An event as `rust/logic` takes it.
 type Event = (Constraint, Option<CounterId>);
 
 fn event(want: &Want, previous: Option<u8>) -> Event {
@@ -114,7 +114,8 @@ fn fill(problem: &mut Problem, events: impl Iterator<Item = Event>) {
     }
 }
 
-/// The indices of the counters, if there are any, as the kernel stores them.
+/// Returns the indices of the events' counters, as the kernel stores them; `None` if the events do
+/// not fit.
 fn solve(wants: &[Want], gp_limit: u32, policy: Policy) -> Option<[u8; mainline::MAX]> {
     let mut problem = Problem::new(gp_limit).with_policy(policy);
     fill(&mut problem, wants.iter().map(|want| event(want, None)));
@@ -126,14 +127,15 @@ fn solve(wants: &[Want], gp_limit: u32, policy: Policy) -> Option<[u8; mainline:
     Some(counters)
 }
 
-/// A CPU's events: the events of `list` that have a counter, and the others, which are about to be
-/// added. The driver has this state when it checks whether a group fits.
-// Not on the stack of the measured code: it is 4 KiB.
+/// Returns the schedule of a CPU as it is when the driver checks whether a group fits: the events
+/// of `list` that have a counter are scheduled, the others are being added. With `add_all`, all are
+/// being added.
+// A schedule has 4 KiB, which must not be on the stack of the measured code.
 #[inline(never)]
-fn about_to_commit(list: &[Event], all_come: bool) -> Option<KBox<CpuSchedule<u8>>> {
+fn about_to_commit(list: &[Event], add_all: bool) -> Option<KBox<CpuSchedule<u8>>> {
     let capabilities = Capabilities::decode(&Cpuid::intel(3, 8, 3), None)?;
     let mut schedule = KBox::new(CpuSchedule::new(&capabilities), GFP_KERNEL).ok()?;
-    if all_come {
+    if add_all {
         schedule.begin();
     }
     for (number, (constraint, had)) in list.iter().enumerate() {
@@ -147,15 +149,15 @@ fn about_to_commit(list: &[Event], all_come: bool) -> Option<KBox<CpuSchedule<u8
     Some(schedule)
 }
 
-/// The cost of finding counters for `list` like the driver: either all events are added (again), or
-/// only the new ones to the existing ones, whichever costs more.
+/// Returns the number of instructions in which the driver assigns counters to `list`: adds either
+/// all events or only the new ones, whichever costs more.
 fn commit_cost(list: &[Event]) -> Option<u64> {
     let mut worst = 0;
-    for all_come in [false, true] {
-        // Each of the two calls gets a fresh one.
+    for add_all in [false, true] {
+        // `cost()` calls the function twice: each call gets a fresh schedule.
         let mut fresh = [
-            about_to_commit(list, all_come)?,
-            about_to_commit(list, all_come)?,
+            about_to_commit(list, add_all)?,
+            about_to_commit(list, add_all)?,
         ];
         let mut call = 0;
         let cost = kernel_side::cost(|| {
@@ -172,9 +174,9 @@ fn commit_cost(list: &[Event]) -> Option<u64> {
 fn agreement(tap: &mut Tap, events: &mut kernel_side::Events) {
     let total = module_parameters::sets.value();
     let mut random = sets::Random::new(module_parameters::seed.value());
-    // The counts of sets: the kernel places, rpmu places with either policy, the defect explains;
-    // and differences that must not occur.
-    let (mut placed, mut by_rule, mut exactly, mut explained) = (0, 0, 0, 0);
+    // Numbers of sets: those that the kernel and each policy of rpmu can place, the differences
+    // that the kernel's defect explains, and the differences that must not occur.
+    let (mut in_kernel, mut in_mainline, mut in_rpmu, mut explained) = (0, 0, 0, 0);
     let (mut unexplained, mut wrong) = (0, 0);
 
     for _ in 0..total {
@@ -191,9 +193,9 @@ fn agreement(tap: &mut Tap, events: &mut kernel_side::Events) {
         });
         let mainline = solve(wants, limit, Policy::Mainline);
         let rpmu = solve(wants, limit, Policy::Rpmu);
-        placed += u32::from(by_kernel.is_some());
-        by_rule += u32::from(mainline.is_some());
-        exactly += u32::from(rpmu.is_some());
+        in_kernel += u32::from(by_kernel.is_some());
+        in_mainline += u32::from(mainline.is_some());
+        in_rpmu += u32::from(rpmu.is_some());
 
         if mainline != by_kernel {
             let defect_alone = mainline::assign_events(wants, limit, AS_IS) == by_kernel
@@ -223,21 +225,21 @@ fn agreement(tap: &mut Tap, events: &mut kernel_side::Events) {
     }
 
     tap.say(format_args!(
-        "# {total} sets of events, of which {exactly} have a placement"
+        "# {total} sets of events, of which {in_rpmu} have a placement"
     ));
     tap.say(format_args!(
-        "# the kernel places {placed}, policy=mainline {by_rule}, policy=rpmu {exactly}"
+        "# the kernel places {in_kernel}, policy=mainline {in_mainline}, policy=rpmu {in_rpmu}"
     ));
     tap.say(format_args!(
-        "# the kernel and policy=mainline differ in {explained} that nr_gp explains, and in {unexplained}"
+        "# the kernel and policy=mainline differ in {explained} because of nr_gp, and in {unexplained} others"
     ));
     tap.result(total > 0 && unexplained == 0, "mainline_policy_agrees");
     tap.result(total > 0 && wrong == 0, "rpmu_policy_is_exact");
 }
 
-/// Six events on six counters of AMD's family 15h: the kernel takes back a choice but still counts
-/// its counter (`nr_gp`), and finds too few counters left. With a limit that it cannot reach, it
-/// finds all counters.
+/// Assigns the six counters of AMD's family 15h to six events. The kernel discards a choice but
+/// still counts the counter of that choice (`nr_gp`), and so reaches the limit too early. With a
+/// higher limit, it places all events.
 fn family_15h(tap: &mut Tap, events: &mut kernel_side::Events) {
     let [_, low, _, overlapping, any, high] = sets::FAMILY_15H else {
         return tap.result(false, "family_15h_has_six_counters");
@@ -251,7 +253,7 @@ fn family_15h(tap: &mut Tap, events: &mut kernel_side::Events) {
     let by_policy =
         [Policy::Mainline, Policy::Rpmu].map(|policy| solve(&wants, 6, policy).is_some());
     tap.say(format_args!(
-        "# of {} events the kernel leaves {}, and {} if it may use a counter more than there are",
+        "# of {} events, the kernel places all but {}, and all but {} with a limit one higher",
         wants.len(),
         by_kernel[0],
         by_kernel[1]
@@ -316,7 +318,7 @@ fn speed(tap: &mut Tap, events: &mut kernel_side::Events) {
         return;
     }
     tap.say(format_args!(
-        "# instructions per call: kernel, rpmu as the driver calls it (the assignment alone)"
+        "# instructions per call: kernel, rpmu as the driver calls it (assignment alone, with its input)"
     ));
     let mut fast = true;
     for case in CASES {
@@ -354,8 +356,8 @@ fn compare(tap: &mut Tap, events: &mut kernel_side::Events, case: &Case) -> Opti
         let by_kernel = kernel_side::cost(|| {
             black_box(events.schedule(limit));
         })?;
-        let nobody: Event = (Constraint::any_of(CounterMask::EMPTY), None);
-        let mut list = [nobody; 16];
+        let no_event: Event = (Constraint::any_of(CounterMask::EMPTY), None);
+        let mut list = [no_event; 16];
         for ((slot, want), previous) in list.iter_mut().zip(&*wants).zip(previous) {
             *slot = event(want, *previous);
         }
@@ -372,7 +374,7 @@ fn compare(tap: &mut Tap, events: &mut kernel_side::Events, case: &Case) -> Opti
         })?;
         let called = commit_cost(list)?;
         tap.say(format_args!(
-            "# {} {what}: {by_kernel}, {called}: {} % ({solved}, with its list {anew})",
+            "# {} {what}: {by_kernel}, {called}: {} % ({solved}, {anew})",
             case.name,
             called * 100 / by_kernel.max(1),
         ));

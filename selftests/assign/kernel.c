@@ -49,7 +49,7 @@ void assign_test_clear(void)
 	wmax = 0;
 }
 
-/* had: the event's previous counter, or -1. */
+/* Adds an event. had: the event's previous counter, or -1. */
 void assign_test_add(u64 mask, unsigned int flags, int had)
 {
 	struct event_constraint *c = &constraints[nr];
@@ -68,7 +68,7 @@ void assign_test_add(u64 mask, unsigned int flags, int had)
 	wmax = max(wmax, c->weight);
 }
 
-/* The number of events without a counter. */
+/* Returns the number of events without a counter. */
 int assign_test_assign(int gpmax)
 {
 	return perf_assign_events(events, nr, wmin, wmax, gpmax - nr_pairs, assign);
@@ -80,8 +80,8 @@ int assign_test_counter(int event)
 }
 
 /*
- * The code of x86_schedule_events(), arch/x86/events/core.c, without the parts
- * that depend on the model, on the threads of a core, or on a perf_event.
+ * Copies x86_schedule_events() of arch/x86/events/core.c, without the parts that
+ * depend on the model, on the threads of a core, or on a perf_event.
  */
 int assign_test_schedule(int gpmax)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kernel's scheduler, through `kernel.c`.
+//! The kernel's scheduler, called through `kernel.c`.
 
 use core::marker::PhantomData;
 use core::sync::atomic::{
@@ -36,7 +36,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Nobody else may have it.
+    /// Takes the set; returns `None` if it is taken.
     pub(crate) fn take() -> Option<Self> {
         (!TAKEN.swap(true, Ordering::Acquire)).then_some(Self {
             len: 0,
@@ -46,14 +46,14 @@ impl Events {
 
     /// Fills the set with `wants`, at most 64 events, and their previous counters.
     pub(crate) fn set(&mut self, wants: &[Want], previous: &[Option<u8>]) {
-        // SAFETY: nobody else uses the set, as there is one `Events` and `&mut` to it is held.
+        // SAFETY: there is one `Events`, and `&mut self` is held: no other code uses the set.
         unsafe { c::assign_test_clear() };
         self.len = 0;
         for (i, want) in wants.iter().take(MAX).enumerate() {
             let flags = u32::from(want.overlap) | (u32::from(want.pair) << 1);
             let had = previous.get(i).copied().flatten().map_or(-1, i32::from);
-            // SAFETY: nobody else uses the set, as there is one `Events` and `&mut` to it is held;
-            // the set has room for `MAX` events.
+            // SAFETY: there is one `Events`, and `&mut self` is held: no other code uses the set,
+            // which has room for `MAX` events.
             unsafe { c::assign_test_add(want.counters, flags, had) };
             self.len += 1;
         }
@@ -61,19 +61,20 @@ impl Events {
 
     /// Calls `perf_assign_events()` and returns the number of events without a counter.
     pub(crate) fn assign(&mut self, gp_limit: u32) -> i32 {
-        // SAFETY: as in `set()`.
+        // SAFETY: there is one `Events`, and `&mut self` is held: no other code uses the set.
         unsafe { c::assign_test_assign(gp_limit as i32) }
     }
 
-    /// Calls the copy of the code around it in `x86_schedule_events()`.
+    /// Calls the copy of `x86_schedule_events()` and returns the number of events without a
+    /// counter.
     pub(crate) fn schedule(&mut self, gp_limit: u32) -> i32 {
-        // SAFETY: as in `set()`.
+        // SAFETY: there is one `Events`, and `&mut self` is held: no other code uses the set.
         unsafe { c::assign_test_schedule(gp_limit as i32) }
     }
 
-    /// The counters, if either of these has returned 0.
+    /// Returns the events' counters; valid after `assign()` or `schedule()` has returned 0.
     pub(crate) fn counters(&self) -> impl Iterator<Item = i32> + '_ {
-        // SAFETY: `event` is one that was added, and `&self` keeps others from changing the set.
+        // SAFETY: `event` was added, and `&self` prevents changes of the set.
         (0..self.len).map(|event| unsafe { c::assign_test_counter(event) })
     }
 }
@@ -92,7 +93,8 @@ pub(crate) fn instructions() -> Option<u64> {
     unsafe { c::assign_test_instructions(&mut instructions) }.then_some(instructions)
 }
 
-/// Returns the number of instructions of `f`, without interrupts, less those of an empty function.
+/// Returns the number of instructions of `f`, with interrupts off, less those of the measurement.
+/// Calls `f` twice.
 pub(crate) fn cost(mut f: impl FnMut()) -> Option<u64> {
     // Warm up.
     f();

@@ -13,7 +13,7 @@ const MAX_EVENTS: usize = 14;
 /// the overlap flag.
 const MAX_OVERLAP: usize = 2;
 
-/// AMD family 15h (`amd_format_attr`, `arch/x86/events/amd/core.c`).
+/// The kinds of events of AMD family 15h (`amd_format_attr`, `arch/x86/events/amd/core.c`).
 pub(crate) const FAMILY_15H: &[Want] = &[
     any(0x01),
     any(0x07),
@@ -23,7 +23,7 @@ pub(crate) const FAMILY_15H: &[Want] = &[
     any(0x38),
 ];
 
-/// AMD family 17h: six counters, and MERGE events, which need two.
+/// The kinds of events of AMD family 17h: any of six counters, and MERGE events, which need two.
 const FAMILY_17H: &[Want] = &[
     any(0x3f),
     Want {
@@ -109,8 +109,8 @@ impl Set {
         set
     }
 
-    /// Lines of a model's table on a machine of that model. The sibling thread closes some
-    /// counters, and sometimes only half of them may be used.
+    /// Adds events of a model's table. In some sets, the sibling thread has some of the counters,
+    /// and in some, only half of the general-purpose counters may be used.
     fn of_a_model(&mut self, random: &mut Random) {
         let (Some(model), Some(gp), Some(fixed)) = (
             random.among(INTEL_MODELS),
@@ -137,6 +137,7 @@ impl Set {
         }
     }
 
+    /// Adds random events of these kinds.
     fn of_kinds(&mut self, random: &mut Random, kinds: &[Want]) {
         for _ in 0..random.below(8) + 1 {
             if let Some(want) = random.among(kinds) {
@@ -145,7 +146,7 @@ impl Set {
         }
     }
 
-    /// Crossing masks on six counters.
+    /// Adds events with random masks of six counters.
     fn of_anything(&mut self, random: &mut Random) {
         self.gp_limit = 4 + random.below(3) as u32;
         for _ in 0..random.below(8) {
