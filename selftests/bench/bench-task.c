@@ -93,8 +93,8 @@ static void op_switch(int times)
 }
 
 /*
- * Events that the task has in common with the CPU, and counters for both: rpmu
- * counts the task's events on the CPU's counters.
+ * Switches a task whose two events are equal to events of the CPU. There are
+ * counters for all four, but rpmu counts the task's events on the CPU's counters.
  */
 static void op_switch_riding(int times)
 {
@@ -115,7 +115,7 @@ static void op_switch_riding(int times)
 	ping_pong(times, "other");
 }
 
-/* Slots, and the metrics in their group. */
+/* Opens a group of slots and four metrics. */
 static void open_metrics(int *fd)
 {
 	static const __u64 config[] = { 0x0400, 0x8000, 0x8100, 0x8200, 0x8300 };
@@ -155,7 +155,7 @@ static void op_read_metrics(int times)
 #define CALL_STACK	(PERF_SAMPLE_BRANCH_CALL_STACK | PERF_SAMPLE_BRANCH_USER | \
 			 PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES)
 
-/* Opens an event with branch stacks whose period is too long for a sample. */
+/* Switches a task whose event has branch stacks, and a period too long for a sample. */
 static void switch_with(__u64 branches, int times)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
@@ -242,7 +242,7 @@ static void op_ioctl(int times)
 	}
 }
 
-/* The same while a pinned event is open, which counts nothing that is measured. */
+/* Disables and enables an event while a pinned event is open. */
 static void op_ioctl_pinned(int times)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
@@ -422,15 +422,15 @@ static void op_sample_precise(int times)
 }
 
 /*
- * The same beside events that only count. They do not sample, so the PMIs are
- * those of one event, on whose counter rpmu counts them all.
+ * Samples one event beside @riders equal events that only count. rpmu counts all
+ * of them on the counter of the one that samples, which alone causes PMIs.
  */
 static void sample_with_riders(int times, int riders)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x00c4);
 
 	attr.disabled = 0;
-	/* First, so that it has a counter if they have none. */
+	/* Pinned and opened first, so that it has a counter on either driver. */
 	attr.pinned = 1;
 	attr.sample_period = 10000;
 	attr.sample_type = PERF_SAMPLE_IP;
