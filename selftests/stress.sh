@@ -3,10 +3,10 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Stress tests. After each part the kernel's log must be clean and events must
-# count exactly. Starts and ends without rpmu. During all parts except failures,
-# the PMU has other users, which vm_entry.ko and tracers.ko imitate
-# (stress/neighbours.c).
+# Runs the stress tests. After each part, the kernel's log must be clean and
+# events must count exactly. Starts and ends without rpmu. During all parts except
+# failures, the PMU has other users, called neighbours, which vm_entry.ko and
+# tracers.ko imitate (stress/neighbours.c).
 #
 #	rpmu.stress=LIST	the tests to run (default: all)
 #		fuzz		random system calls (stress/fuzz.c)
@@ -107,8 +107,8 @@ unload_neighbours() {
 	./module unload vm_entry
 }
 
-# beside_neighbours WORDS COMMAND...: runs the command while other users of the PMU are active. WORDS: more arguments of
-# neighbours, besides the seed. Not on AMD's CPUs: the neighbours use the entry points of Intel's driver.
+# beside_neighbours WORDS COMMAND...: runs the command while the program neighbours runs, with WORDS as its arguments
+# after the seed. On AMD's CPUs, runs only the command, because neighbours calls functions of Intel's driver.
 beside_neighbours() {
 	if grep -q AuthenticAMD /proc/cpuinfo; then
 		shift

@@ -447,7 +447,7 @@ static struct {
 };
 
 /*
- * Opens an event on each CPU that stays, so that no CPU's context is empty. When
+ * Opens an event on each CPU and keeps it, so that no CPU's context is empty. When
  * an empty context gets an event of a control group that is not the current one,
  * the perf core of 7.3.4 leaves the context inactive, schedules it without
  * disabling the PMU at a switch to a task with software events only, and warns

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Uses the PMU like other users than perf, until SIGTERM: enters guests, takes branch
- * snapshots and raises Intel PT's interrupt on random CPUs. vm_entry.ko and tracers.ko
- * imitate KVM, BPF and PT; both must be loaded, tracers.ko only if software can set
- * PT's status bit on the CPU.
+ * Uses the PMU like KVM, BPF and Intel PT on random CPUs, until SIGTERM: enters
+ * guests, takes branch snapshots and raises PT's interrupt. vm_entry.ko imitates KVM
+ * and BPF, tracers.ko imitates PT; both must be loaded, tracers.ko only if software
+ * can set PT's status bit on the CPU.
  *
  *	neighbours SEED [counters]
  *
@@ -58,8 +58,9 @@ static bool snapshot(int fd)
 }
 
 /*
- * A guest's life: it gets counters and runs, and KVM reads them and gives them
- * other periods. If pinned events of others occupy all counters, it gets none.
+ * Runs a guest that uses counters: opens them, enters the guest, reads them, sets
+ * other periods, and enters the guest again. If pinned events of others occupy all
+ * counters, the guest gets none.
  */
 static bool use_counters(int fd)
 {

@@ -3,7 +3,7 @@
  * Overflows as fast as possible: samples with an event on every general-purpose
  * counter of every CPU until the CPUs have had PMIS interrupts. The periods are
  * 1 to 100, or the shortest that the driver accepts. Where the PMU has PEBS, half
- * of the events are precise, some with records that wait. The kernel's rate limits
+ * of the events are precise, some with buffered records. The kernel's rate limits
  * stay on, as little but the handler would run without them.
  *
  *	nmi_storm PMIS
