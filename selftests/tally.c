@@ -2,8 +2,8 @@
 /*
  * Tests a software PMU on rust/perf without the rest of rpmu
  * (tally/tally_pmu.rs), beside either driver of the CPU's PMU. It counts the
- * numbers that this program writes to a file. Also tests the events when the
- * module is unloaded.
+ * numbers that this program writes to a file. Also tests what happens to the
+ * events when the module is unloaded.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -135,7 +135,7 @@ TEST_F(tally, refuses_what_it_cannot)
 	EXPECT_EQ(EOPNOTSUPP, errno);
 }
 
-/* Include the children of the command, which inherit perf's events. */
+/* perf stat also counts the children of its command, which inherit perf's events. */
 TEST_F(tally, perf_stat)
 {
 	static const char command[] =

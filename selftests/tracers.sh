@@ -86,7 +86,7 @@ while_raised() {
 	in_order && return "$status"
 }
 
-# The driver under test, before the others.
+# The built-in driver, before rpmu has been loaded.
 pt_on_built_in() {
 	tracer pt 1 || return
 	raised built-in
@@ -95,7 +95,7 @@ pt_on_built_in() {
 	return "$status"
 }
 
-# CPUs that have not had an event of rpmu.
+# The CPUs have not had an event on rpmu.
 pt_on_idle_cpus() {
 	beside pt raised idle
 }

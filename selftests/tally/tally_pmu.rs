@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A PMU of software on `rust/perf`, without the rest of rpmu: what a small driver takes.
+//! A software PMU on `rust/perf`, without the rest of rpmu: an example of a small driver.
 //!
 //! It counts marks. Each CPU has a counter, and a task that writes a number to
 //! `/sys/bus/event_source/devices/tally/mark` adds it to the counter of the CPU on which it runs.
@@ -33,7 +33,7 @@ use perf::{
     Setting, //
 };
 
-// This PMU does without much of them.
+// This PMU uses only a part of these modules.
 #[allow(unsafe_code)]
 #[path = "../../rust/bindings/mod.rs"]
 mod bindings;
@@ -64,10 +64,10 @@ impl Tally {
 
 #[vtable]
 impl Operations for Tally {
-    /// The CPU's marks that the event's count is up to date with.
+    /// The value of the CPU's counter when the event's count was last updated.
     type EventData = AtomicU64;
     type TaskData = ();
-    /// The marks.
+    /// The CPU's counter of marks.
     type CpuData = AtomicU64;
 
     const IS_SOFTWARE: bool = true;

@@ -89,7 +89,7 @@ static struct kprobe probes[] = {
 	{ .symbol_name = "watchdog_overflow_callback", .pre_handler = at_tick },
 };
 
-/* open: the numbers of open events of PT and BTS, as their drivers count them. */
+/* The numbers of open events of PT and BTS. */
 static int open_pt, open_bts;
 
 static int set_pt(const char *value, const struct kernel_param *param)
@@ -225,7 +225,7 @@ static int set_fill(const char *value, const struct kernel_param *param)
 
 static const struct kernel_param_ops fill_ops = { .set = set_fill, .get = param_get_uint };
 module_param_cb(fill, &fill_ops, &fill_us, 0644);
-MODULE_PARM_DESC(fill, "Sets PT's status bit on each CPU every so many us, without an interrupt; 0: never");
+MODULE_PARM_DESC(fill, "The interval in us at which PT's status bit is set on each CPU, without an interrupt; 0: never");
 
 static void status_here(void *unused)
 {

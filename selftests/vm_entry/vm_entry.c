@@ -78,7 +78,7 @@ static atomic_t snapshots;
 static DEFINE_PER_CPU(bool, in_snapshot);
 static DEFINE_PER_CPU(bool, in_delivery);	/* of a delayed PMI */
 static struct kvm_pmu *kvm_pmu;	/* all 0 except for PEBS */
-static struct debug_store *guest_ds;	/* the guest's */
+static struct debug_store *guest_ds;
 static void *guest_records;
 static int guest_cpu = -1;		/* where the guest runs */
 
@@ -142,7 +142,7 @@ static bool guest_control(u64 *host, u64 *guest)
 	return false;
 }
 
-/* The same for the other MSRs, at the VM entry or at the VM exit. */
+/* Switches the other MSRs of perf_guest_get_msrs(), at the VM entry or at the VM exit. */
 static void switch_others(bool entry)
 {
 	struct perf_guest_switch_msr *msrs;
@@ -335,7 +335,7 @@ static long deliver_pmi(u32 lvtpc)
 	unsigned int before;
 	long ret = 0;
 
-	/* A snapshot at a write would start them. */
+	/* A snapshot at a write of an MSR would start the counters. */
 	this_cpu_write(in_delivery, true);
 	rdmsrq(MSR_CORE_PERF_GLOBAL_CTRL, control);
 	do {
@@ -524,10 +524,7 @@ static long request(unsigned int request, unsigned long arg)
 
 	switch (request) {
 	case VM_ENTRY_SNAPSHOT:
-		/*
-		 * Such a loop would not end, and a task in the kernel cannot be
-		 * killed.
-		 */
+		/* spin(0) would not end, and a task in the kernel cannot be killed. */
 		if (!arg)
 			return -EINVAL;
 		take_snapshot();

@@ -30,7 +30,7 @@ struct vm_entry_open {
 	__u64 branch_sample_type;
 };
 
-#define VM_ENTRY_SNAPSHOT_IN_PMI	1	/* in the overflow handler; not in another */
+#define VM_ENTRY_SNAPSHOT_IN_PMI	1	/* take a snapshot in the overflow handler */
 #define VM_ENTRY_IN_HOST		2	/* not exclude_host */
 #define VM_ENTRY_PRECISE		4	/* precise_ip of 1 */
 
@@ -84,8 +84,9 @@ struct vm_entry_records {
  */
 #define VM_ENTRY_SNAPSHOT	_IO('V', 2)
 /*
- * Makes each write of an MSR on this CPU call it, or none. Returns the number
- * of calls.
+ * With an argument other than 0, makes each write of an MSR on this CPU call that
+ * function; with 0, ends this. Returns the number of these calls
+ * since the previous request.
  */
 #define VM_ENTRY_SNAPSHOTS	_IO('V', 3)
 #define VM_ENTRY_OPEN		_IOW('V', 4, struct vm_entry_open)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Changes the kernel's BTF while it is loaded: the BTF then describes a kernel
- * whose structure has an extra member, or in which another member's name is
- * changed, or is invalid. The kernel itself does not change.
+ * Changes the kernel's BTF while it is loaded: inserts a member into a structure,
+ * renames a member, or makes the BTF invalid. The kernel itself does not change.
  */
 
 #include <linux/btf.h>
@@ -23,7 +22,7 @@ MODULE_PARM_DESC(structure, "The structure; none to damage the header");
 
 static char *member = "";
 module_param(member, charp, 0);
-MODULE_PARM_DESC(member, "The member that another is inserted before, or that is renamed");
+MODULE_PARM_DESC(member, "The member before which another is inserted, or which is renamed");
 
 static bool renamed;
 module_param(renamed, bool, 0);
@@ -33,7 +32,7 @@ static struct btf_header *header;
 static struct btf_type *changed;
 static struct btf_member *first;
 
-/* The kernel maps it read-only. */
+/* Writes to the BTF, which the kernel maps read-only. */
 static void write_word(u32 *word, u32 value)
 {
 	unsigned long flags, cr0;
@@ -46,7 +45,7 @@ static void write_word(u32 *word, u32 value)
 	local_irq_restore(flags);
 }
 
-/* The header may be shorter than this kernel's structure of it. */
+/* The header may be shorter than struct btf_header of this kernel. */
 static void *sections(void)
 {
 	return (void *)header + header->hdr_len;
@@ -111,7 +110,7 @@ static bool find(void)
 	return false;
 }
 
-/* Moves the member and those behind it by this many bits. */
+/* Moves the member and all members behind it by this many bits. */
 static void move_members(int by)
 {
 	struct btf_member *end = members_of(changed) + BTF_INFO_VLEN(changed->info);

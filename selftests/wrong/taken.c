@@ -85,7 +85,7 @@ static void taken_overflow(struct perf_event *sampled, struct perf_sample_data *
 {
 }
 
-/* An event of this module; KVM opens its guests' events in the same way. */
+/* Opens an event of the kernel, or an event of a guest as KVM does. */
 static int open_event(bool guest)
 {
 	struct perf_event_attr attr = {
