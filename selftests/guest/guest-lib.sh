@@ -50,7 +50,7 @@ loaded() {
 }
 
 # load, load_with PARAMETERS, unload: load or unload rpmu; set $said to the error
-# message. RPMU_PARAMETERS are those that this kernel always takes.
+# message. RPMU_PARAMETERS are the parameters that rpmu needs on this kernel.
 load_with() {
 	said=$(./module load "$RPMU/rpmu.ko" "$1 $RPMU_PARAMETERS" 2>&1)
 }

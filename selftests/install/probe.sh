@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/install/probe.sh
 
-Makes build directories that lack one thing each, with tools that only tell their version. The probe has to name what is
+Makes build directories that lack one thing each, and tools that only print their version. The probe must name what is
 missing, with the reason, and nothing else." "${1:-}"
 
 unset LLVM CC RUSTC BINDGEN

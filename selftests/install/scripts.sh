@@ -6,8 +6,8 @@
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/install/scripts.sh
 
-Calls each script with --help and with an option that it does not have, interrupts one that waits for another, and lets a
-build fail for want of space." "${1:-}"
+Calls each script with --help and with an unknown option, interrupts a script that waits for another, and lets a build fail
+because the disk is full." "${1:-}"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
