@@ -101,10 +101,7 @@ static const struct {
 	  .attr = { RAW(0x01bb), .config1 = 1ULL << 63 }, .needs = OFFCORE },
 
 	{ "offcore_0_zero", 0, .attr = { RAW(0x01b7) }, .needs = NOT_15H },
-	/*
-	 * With another unit mask, the event is another one, which ignores
-	 * config1.
-	 */
+	/* The unit mask selects another event, which ignores config1. */
 	{ "offcore_umask", 0, .attr = { RAW(0x04b7), .config1 = ~0ULL }, .needs = NOT_15H },
 	{ "latency", 0,
 	  .attr = { RAW(0x01cd), .config1 = 0xffff }, .needs = LATENCY },
@@ -195,7 +192,7 @@ static const char *why_not_here(enum needs needs, __u64 config)
 		return is_amd() && cpu_family() == 0x15 ?
 			"no core counter of this CPU has such an event" : NULL;
 	case INTEL:
-		return is_amd() ? "only Intel's CPUs refuse it so" : NULL;
+		return is_amd() ? "the errno is that of Intel's driver" : NULL;
 	case OFFCORE:
 		if (is_amd())
 			return "this CPU has no offcore response events";

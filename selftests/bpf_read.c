@@ -60,9 +60,9 @@ struct seen {
 };
 
 /*
- * Reads entry "this CPU" of events into the only entry of values. The program
- * is attached to the end of a function if the function has a BTF id; otherwise
- * the test runs the program.
+ * Loads a program that reads the event in its CPU's entry of @events into the
+ * only entry of @values. @function is the BTF id of the kernel function to whose
+ * end the program can be attached; with 0, the test runs the program.
  */
 static int new_program(int events, int values, __u32 function)
 {
@@ -219,7 +219,7 @@ TEST_F(bpf_read, cpu)
 	expect_same(_metadata, fd, &self->reader);
 }
 
-/* The bytes of a type in BTF besides struct btf_type, by its kind. */
+/* Returns the size of what follows struct btf_type, which depends on the type's kind. */
 static long bytes_after(const struct btf_type *type)
 {
 	long vlen = BTF_INFO_VLEN(type->info);

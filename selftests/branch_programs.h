@@ -5,9 +5,9 @@
 
 #include <linux/types.h>
 
-/* Branches in a pass of either mix. */
+/* Branches in a pass of mix_a() or mix_b(). */
 #define IN_MIX		8
-/* Their size in bytes, at most. */
+/* The maximum size of either function, in bytes. */
 #define MIX_SPACE	256
 
 /* The address of a branch, and the address of its target. */
@@ -16,8 +16,8 @@ struct branch {
 };
 
 /*
- * Two copies of one program, at different addresses; in the order of their
- * branches:
+ * The branches of mix_a() and mix_b(), which are two copies of one program, in
+ * the order of execution.
  */
 extern const struct branch mix_a_branches[IN_MIX], mix_b_branches[IN_MIX];
 

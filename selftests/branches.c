@@ -31,7 +31,7 @@ enum kind {
 	CALL, RET, IND_CALL, JMP, IND_JMP, JCC,
 };
 
-/* The types of a mix's branches. */
+/* The types of the branches in a pass of mix_a() or mix_b(). */
 static const enum kind kinds[IN_MIX] = { CALL, RET, IND_CALL, RET, JMP, IND_JMP, JCC, JCC };
 
 struct mix {
@@ -374,7 +374,8 @@ TEST_F(branches, kernel_alone)
 }
 
 /*
- * The calls that have not returned, limited to the number that the CPU records.
+ * Checks that samples contain the calls that have not returned, as many as the
+ * CPU can record.
  */
 static void check_depth(struct __test_metadata *_metadata, unsigned int depth)
 {
@@ -423,7 +424,7 @@ TEST_F(branches, call_stack_deeper_than_the_records)
 	check_depth(_metadata, 40);
 }
 
-/* Lets another task run on the CPU that also has branch records. */
+/* Starts a task that executes @mix on this CPU and yields again and again. */
 static pid_t fork_other(const struct mix *mix)
 {
 	pid_t pid = fork_helper();
@@ -620,7 +621,7 @@ TEST_F(branches, group_with_two_filters)
 	int leader;
 
 	if (is_amd() && !on_rpmu())
-		SKIP(return, "AMD's built-in driver goes by the filter that came last");
+		SKIP(return, "AMD's built-in driver uses the filter of the last event");
 	leader = perf_open_self(&attr, -1);
 	ASSERT_LE(0, leader);
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY_CALL | USER;
@@ -648,7 +649,7 @@ TEST_F(branches, counts_beside_branches)
 	close_ring(&ring);
 }
 
-/* The errors of invalid requests. */
+/* Opens events with valid and with invalid branch_sample_type. */
 TEST_F(branches, refused)
 {
 	const struct {

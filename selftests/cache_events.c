@@ -56,8 +56,9 @@ static struct answer ask(__u64 config)
 }
 
 /*
- * A context switch may cost a fraction of an event, and a few TLB entries. The
- * number of new page walks depends on the memory that a driver has touched.
+ * Returns whether two counts are the same, with a tolerance: a context switch
+ * may lose a fraction of an event and a few TLB entries, and the number of page
+ * walks depends on the memory that a driver has touched.
  */
 static bool same_count(__u64 a, __u64 b)
 {

@@ -3,15 +3,15 @@
  * Counts and holds events for the shell tests.
  *
  *	counted check		count a known loop; exit 0 if it is exact
- *	counted hold FILE	count this task until it is killed; FILE is
- *				made when the event is on
+ *	counted hold FILE	count this task until it is killed; create FILE
+ *				when the event is enabled
  *	counted hold-cpu FILE	the same with an event of CPU 0
- *	counted reads N		count all instructions and read that N times;
- *				exit 0 if no reading is less than the one
- *				before, or much more
- *	counted branches N	count nothing: make N passes of branch_loop()
- *	counted stuck FILE	hold a pinned event for a while, then be stuck in
- *				an ioctl on a software event; FILE is made before
+ *	counted reads N		count all instructions and read the count N
+ *				times; exit 0 if it never decreases and never
+ *				jumps
+ *	counted branches N	make N passes of branch_loop(), without an event
+ *	counted stuck FILE	open and close a pinned event, create FILE, and get
+ *				stuck in an ioctl on a software event
  *	counted rdpmc		execute RDPMC without an event; exit 0 if it does
  *				not fault
  */
@@ -65,7 +65,10 @@ static bool make_file(const char *path)
 	return fd >= 0;
 }
 
-/* Probes that rpmu has for pinned events are in vain a second after the last one. */
+/*
+ * Waits until rpmu may disable its probes, a second after the pinned event has
+ * enabled them, and gets stuck in a probed function.
+ */
 static int stick(struct perf_event_attr *attr, const char *path)
 {
 	struct perf_event_attr software =

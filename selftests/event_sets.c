@@ -89,7 +89,7 @@ static struct perf_event_attr leader_of_set(__u64 turn, __u64 config4)
 static void open_set(struct __test_metadata *_metadata, struct set *set, __u64 turn, __u64 config4)
 {
 	struct perf_event_attr leader = leader_of_set(turn, config4), attr;
-	/* Without fixed counters, the leader needs one of them. */
+	/* Without fixed counters, the leader uses a general-purpose counter. */
 	unsigned int branches = gp_counters() - !fixed_counters();
 
 	ASSERT_GE(MAX_GROUP, branches + 1);
@@ -217,8 +217,8 @@ static void expect_scaled(struct __test_metadata *_metadata, const struct group_
 }
 
 /*
- * The turn ends by time only, and no turn ends here: the first set has the
- * counters.
+ * Turns end by time only, and none ends during this test: one set has the
+ * counters all the time.
  */
 TEST_F(event_sets, without_switch)
 {

@@ -649,16 +649,14 @@ TEST_F(throttled, siblings_move)
 	}
 }
 
-/*
- * The probes that rpmu needs only for pinned events, and their possible state.
- */
+/* The functions that rpmu probes for pinned events only. */
 static const char *const watched[] = {
 	"perf_ioctl", "perf_compat_ioctl", "perf_event_task_disable",
 };
 
 enum { NOT_WATCHED, SOME_ENABLED, ALL_ENABLED, ALL_DISABLED };
 
-/* Returns the state of the probes of the functions that disable events. */
+/* Returns the state of rpmu's probes of these functions. */
 static int watch_state(void)
 {
 	unsigned int i, enabled = 0, disabled = 0;
@@ -704,9 +702,10 @@ static bool becomes_unwatched(int fd, bool prctls)
 
 /*
  * While pinned events are open, rpmu probes the functions by which users
- * disable events. The probes are enabled at once, stay enabled for at least one
- * second, and are disabled when a task then calls such a function without
- * effect. While they are disabled, these calls cost the same as without rpmu.
+ * disable events. The probes are enabled at once and stay enabled for at least
+ * one second. After that, the next call of such a function disables them if no
+ * pinned event is open. While they are disabled, these calls cost the same as
+ * without rpmu.
  */
 TEST(probes_for_pinned_only)
 {

@@ -421,10 +421,7 @@ TEST_F(explained, gets_no_turn)
 			break;
 	}
 	EXPECT_GT(100, rounds) TH_LOG("%s", rpmu_file("cpu0/schedule"));
-	/*
-	 * Only pinned events are named: others that leave no room for the pair
-	 * do not stay.
-	 */
+	/* Only pinned events are named, because the other events rotate. */
 	line = scheduled(pair[0]);
 	ASSERT_NE(NULL, line);
 	EXPECT_EQ(NULL, strstr(line, "waits for its turn")) TH_LOG("%s", line);

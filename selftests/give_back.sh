@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Tests the give-back of precise events: the built-in driver caches the contents of records that it has
-# last selected, and does not write the register again for these. Starts and ends on the built-in driver.
+# Tests the give-back of PEBS: the built-in driver caches its last value of MSR_PEBS_DATA_CFG, and does not
+# write the same value again, so rpmu must restore it. Starts and ends on the built-in driver.
 
 . ./ktap.sh
 
@@ -28,7 +28,7 @@ give_back() {
 	return 1
 }
 
-# The records of each driver have more fields than an address, or fewer, than the records of the other driver before it.
+# Consecutive tests, on alternating drivers, need different fields in the records.
 records() {
 	if [ "$(cat "$CPU_PMU"/caps/max_precise 2>/dev/null || echo 0)" = 0 ]; then
 		because "the driver reports no precise events"

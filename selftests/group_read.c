@@ -93,7 +93,7 @@ FIXTURE_VARIANT_ADD(group, other_pmu_leads)
 	},
 };
 
-/* Keeps the type TYPE_MSR if there is no such PMU. */
+/* Returns the attributes of a member; with the type TYPE_MSR if there is no PMU "msr". */
 static struct perf_event_attr attr_of(const struct member *member)
 {
 	char type[16];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The machine hibernates and is restored while events count, on the boot CPU,
- * which stays online, and on a task. No disk is needed: the kernel gives its
- * image to the test (/dev/snapshot). It then restores the image like a freshly
+ * Tests hibernation while events count: events of the boot CPU, which stays
+ * online, and of a task. No disk is needed: the kernel gives its image to the
+ * test (/dev/snapshot). It then restores the image like a freshly
  * booted kernel: CPUs go offline, the last one is suspended, and the memory of
  * the image replaces the memory of the running kernel. The restored kernel
  * finds the registers in the state in which the other kernel left them.

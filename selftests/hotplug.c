@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A CPU goes offline and online while events count on it. Events of tasks
- * follow their tasks. Events of the CPU keep their counts and do not count any
- * more; events that are opened afterwards start at 0. The events of the CPU's
- * stopper thread are still on the PMU when the CPU goes offline. All of this is
- * also tested with every CPU busy and sampling. Rotation continues on the CPU.
+ * Tests CPUs that go offline and online while events count on them. Events of
+ * tasks follow their tasks. Events of the CPU keep their counts and do not count
+ * any more; events that are opened afterwards start at 0. The events of the
+ * CPU's stopper thread are still on the PMU when the CPU goes offline. All of
+ * this is also tested with every CPU busy and sampling. Rotation continues on
+ * the CPU.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -424,8 +425,8 @@ static pid_t stopper_of(int cpu)
 /*
  * Events of a CPU's stopper thread count while it takes the CPU offline. The
  * thread executes nothing in user mode. A fixed counter and a general-purpose
- * one run at the same times and must count the same number in the kernel. They
- * continue when the CPU is back.
+ * one run at the same times and must count the same number in the kernel. All
+ * events continue when the CPU is back.
  */
 TEST_F(hotplug, stopper)
 {
@@ -489,7 +490,7 @@ TEST_F(hotplug, stopper)
 	expect_exact_on(_metadata, self->cpu);
 }
 
-/* A task that counts and samples itself until the test ends. */
+/* The loads: tasks that count and sample themselves until the test ends. */
 #define CHUNK_LOOPS	1000000UL
 #define LOAD_PERIOD	1000003UL
 #define LOAD_PAGES	16UL

@@ -22,9 +22,9 @@
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
+#include "vm_entry/vm_entry.h"
 
 OWN_COUNTERS()
-#include "vm_entry/vm_entry.h"
 
 #define ALL_LOADS	0x81d0	/* MEM_UOPS_RETIRED.ALL_LOADS: corrupting */
 #define ALL_STORES	0x82d0	/* MEM_UOPS_RETIRED.ALL_STORES: corrupting */
@@ -1150,7 +1150,7 @@ TEST(one_thread_per_core)
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      line, sizeof(line)));
 	if (!has_erratum() || strpbrk(line, ",-"))
-		SKIP(return, "not these CPUs, or two threads a core");
+		SKIP(return, "these CPUs do not have the erratum, or two threads per core");
 	for (i = 0; i < 4; i++) {
 		attr = counting(PERF_TYPE_RAW, config[i]);
 		attr.disabled = 0;

@@ -63,8 +63,8 @@ refused() {
 	fi
 }
 
-# said_by_rpmu: prints rpmu's lines in the log since log_mark. Omits the kernel's line about its first out-of-tree
-# module and, on a kernel without BTF, rpmu's line about the parameter that it then always has.
+# said_by_rpmu: prints rpmu's lines in the log since log_mark. Omits the kernel's lines about out-of-tree and unsigned
+# modules and, with trust_layouts=1 on a kernel without BTF, rpmu's line about that.
 said_by_rpmu() {
 	usual='loading out-of-tree module|module verification failed'
 	case $RPMU_PARAMETERS in

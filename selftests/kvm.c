@@ -17,7 +17,7 @@
 #include "perf_util.h"
 
 #define LOOPS		100000UL
-/* More than the kernel executes for the guest, even with KASAN and the like. */
+/* Long: the kernel executes fewer instructions for the guest, even with KASAN. */
 #define MANY_LOOPS	(200 * LOOPS)
 #define PAGE		4096UL
 /* The guest-physical address of its code. */
@@ -126,7 +126,7 @@ static bool unload_kvm(unsigned int *loaded)
 FIXTURE_SETUP(kvm)
 {
 	if (!is_amd())
-		SKIP(return, "the guest is one of AMD's");
+		SKIP(return, "the guest's code is for AMD's CPUs");
 	if (access("/dev/kvm", F_OK)) {
 		if (access(modules[2][0], R_OK))
 			SKIP(return, "needs /dev/kvm, or %s", modules[2][0]);
@@ -307,7 +307,7 @@ TEST_F(kvm, rpmu_waits_for_counter)
 	EXPECT_EQ(GUEST_COUNTED(LOOPS), run_counted(&self->guest, LOOPS, 0));
 }
 
-/* KVM is loaded and unloaded while events count, which turns SVM on and off. */
+/* Loads and unloads KVM, which turns SVM on and off, while events count. */
 FIXTURE(kvm_comes)
 {
 	unsigned int modules;	/* the loaded modules */
@@ -317,7 +317,7 @@ FIXTURE(kvm_comes)
 FIXTURE_SETUP(kvm_comes)
 {
 	if (!is_amd())
-		SKIP(return, "the guest is one of AMD's");
+		SKIP(return, "the guest's code is for AMD's CPUs");
 	if (!access("/dev/kvm", F_OK) || access(modules[2][0], R_OK))
 		SKIP(return, "needs %s, and no KVM before", modules[2][0]);
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));

@@ -21,7 +21,7 @@
 #define RAW_LOAD_WALKS		0x0108	/* DTLB_LOAD_MISSES.MISS_CAUSES_A_WALK */
 #define RAW_STORE_WALKS		0x0149	/* DTLB_STORE_MISSES.MISS_CAUSES_A_WALK */
 #define RAW_REPLACEMENT		0x0151	/* L1D.REPLACEMENT */
-#define RAW_LLC_MISS		0x412e	/* LONGEST_LAT_CACHE.MISS: of 4096 loads and stores 8 */
+#define RAW_LLC_MISS		0x412e	/* LONGEST_LAT_CACHE.MISS: 8 in 4096 loads and stores */
 
 #define CMASK(n)		((__u64)(n) << 24)
 #define INV			0x800000ULL
@@ -180,7 +180,7 @@ TEST_F(memory, a_rare_event_survives_context_switches)
 	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
 	for (int i = 0; i < ROUNDS; i++) {
 		memory_loop(LOOPS);
-		/* Run it on this CPU too, so that it runs when this task waits. */
+		/* The child is on the same CPU, and runs while this task waits. */
 		ASSERT_EQ(1, write(to[1], &byte, 1));
 		ASSERT_EQ(1, read(from[0], &byte, 1));
 	}
@@ -189,13 +189,13 @@ TEST_F(memory, a_rare_event_survives_context_switches)
 	close(fd);
 	close(to[1]);
 	waitpid(child, &status, 0);
-	TH_LOG("%lld in %d turns, %lld in all loads and stores", count, ROUNDS, truth);
+	TH_LOG("%lld in %d rounds, %lld expected", count, ROUNDS, truth);
 	/* The code around the loop also loads and stores. */
 	EXPECT_LE(truth * 95, count * 100);
 	EXPECT_GE(truth * 125, count * 100);
 }
 
-/* Page walks for a new mapping, each page of which is accessed once. */
+/* Returns the page walks for a new mapping, each page of which is accessed once. */
 static long long walks(struct __test_metadata *_metadata, __u64 config, unsigned long pages,
 		       bool write)
 {

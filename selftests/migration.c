@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A task moves from CPU to CPU with an event on every counter. Each event
- * counts every instruction of the task once, on any CPU. With inherit, the same
- * holds for the task's children, which start on one CPU and end on another.
+ * Tests a task that moves from CPU to CPU with an event on every counter. Each
+ * event counts every instruction of the task once, on any CPU. With inherit, the
+ * same holds for the task's children, which start on one CPU and end on another.
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>
@@ -37,7 +37,7 @@ FIXTURE_VARIANT_ADD(migration, children)
 	.inherit = true,
 };
 
-/* Instructions use their fixed counter, branches all others. */
+/* The first event, instructions, is on a fixed counter; branches are on all others. */
 FIXTURE_SETUP(migration)
 {
 	struct perf_event_attr attr =
@@ -77,7 +77,7 @@ static bool moves(void)
 	return true;
 }
 
-/* Count in children if the events are inherited, otherwise in this task. */
+/* Executes moves() in children or in this task. */
 static bool moves_in(bool children)
 {
 	int child, status;

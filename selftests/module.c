@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * insmod and rmmod with a single system call that reports its own error. The
- * insmod of busybox tries a second call if the first one fails, and the module
- * would log everything twice.
+ * Loads and unloads modules with a single system call each, and reports its
+ * error. The insmod of busybox makes a second call if the first one fails, so
+ * that the module would log everything twice.
  *
  * module load FILE [PARAMETERS]
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * More events than counters: perf core rotates, the driver places the events
- * that fit, and their shares of the time match the number of counters.
+ * Tests more events than counters: the perf core rotates them, the driver places
+ * the events that fit, and their shares of the time match the number of counters.
  *
  * A share is measured in two ways, over MIN_INTERVALS rotation intervals of the
  * task's own time and with a tolerance of TOLERANCE percentage points:
@@ -9,13 +9,13 @@
  *	work	the event's count relative to the known number of events
  *	time	time_running relative to time_enabled, as perf stat prints it
  *
- * A busy host takes time away from an emulated CPU while the guest's clock goes
- * on; that time is added to the events that are on the counters just then. No
- * work is done in it, so the tolerance for work stays the same. The time falls
- * on all events in turn, and only the differences change the shares of time:
- * their tolerance grows by TAKEN_PART of it. If a share is wrong, the
- * measurement continues, up to MAX_ROUNDS times as long; a systematic error
- * does not go away.
+ * A busy host stops an emulated CPU for a while, but not the guest's clock: the
+ * running time of the events that are on counters grows without any work. The
+ * tolerance for work therefore stays the same. The lost time is spread over all
+ * events, and only its uneven part changes the shares of time: their tolerance
+ * grows by TAKEN_PART of the lost time. If a share is wrong, the measurement
+ * continues, up to MAX_ROUNDS times as long; a systematic error does not go
+ * away.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -55,7 +55,7 @@ static const struct {
 	{ 0x20c4, 3 },	/* NEAR_TAKEN */
 };
 
-/* AMD's: all, taken ones and returns. */
+/* AMD's: all branches, returns, and taken branches. */
 static const struct {
 	__u64 config;
 	unsigned int per_pass;
@@ -877,7 +877,7 @@ static void expect_fair_shares(struct __test_metadata *_metadata, const int *fds
 #define MEM_UOPS_RETIRED	0x81d0
 #define KINDS			4
 
-/* Opens these enabled. */
+/* Opens an enabled event of each kind for a control group on this CPU. */
 static int open_kinds(struct __test_metadata *_metadata, int *fds, int dir)
 {
 	static const __u64 config[KINDS] = { MEM_UOPS_RETIRED, 0x1c4, 0x2c4, 0x4c4 };
@@ -902,8 +902,8 @@ struct hierarchy {
 };
 
 /*
- * Opens @percent events for each 100 counters, or both the corrupting and the
- * other events if it is 0.
+ * Makes a hierarchy of control groups. Opens @percent events for each 100
+ * counters in each of them; if @percent is 0, those of open_kinds().
  */
 static void open_groups(struct __test_metadata *_metadata, struct hierarchy *it, int groups,
 			int percent)
@@ -1008,7 +1008,7 @@ TEST_F(multiplex, control_groups_with_corrupting_events)
 	close_groups(_metadata, &groups, 2, 60.0);
 }
 
-/* The same holds for the events of tasks that run in turn. */
+/* The events of tasks that share a CPU get equal shares, too. */
 TEST_F(multiplex, tasks_that_switch)
 {
 	int fds[CGROUPS][MOST_EVENTS], i, nr = 0;
@@ -1079,7 +1079,7 @@ static int counter_of(const struct perf_event_mmap_page *page)
 
 #define FIXED_CYCLES	0x40000001
 
-/* Reads the counts of the two events in TURNS further intervals. */
+/* Enables two events and reads their counts after TURNS intervals. */
 static void take_turns(struct __test_metadata *_metadata, struct sharer *event)
 {
 	__u64 end = now_ns() + TURNS * MUX_MS * 1000000ULL;
@@ -1165,8 +1165,8 @@ TEST_F(multiplex, watchdog_on_counter_2)
 #define LOOK_US	6000
 
 /*
- * Returns in how many of LOOKS readings every event has run since the previous
- * reading.
+ * Reads the events LOOKS times. Returns the number of readings in which every
+ * event has run since the previous one.
  */
 static int looks_with_turns(struct __test_metadata *_metadata, const int *fd, int nr)
 {

@@ -59,9 +59,10 @@ static int registers(const struct cpu *cpu)
 	return cpu->offcore[1] ? 2 : 1;
 }
 
-/* The first response to one request, to another request, and to the first three. */
+/* Requests: data reads, RFOs, and both together with code reads. */
 enum value { DATA_READ = 1, RFO = 2, DATA_CODE_RFO = 7 };
 
+/* Returns the value that counts the first type of response to the requests. */
 static __u64 config1(const struct cpu *cpu, __u64 requests)
 {
 	return requests | 1ULL << cpu->first_response;
@@ -86,6 +87,7 @@ static int open_on(int cpu, __u64 config, __u64 value)
 	return perf_open(&attr, -1, cpu, -1, 0);
 }
 
+/* Returns the emulated PMU's count of counted_loop(). */
 static __u64 amount(const struct cpu *cpu, __u64 requests)
 {
 	return INSTRUCTIONS * __builtin_popcountll(requests) * cpu->responses /
@@ -274,8 +276,8 @@ TEST_F(offcore, every_order)
 }
 
 /*
- * The same as single events: all of them run all the time. The built-in driver
- * leaves some out for a while.
+ * The events of every_order as single events: all of them run all the time. With
+ * the built-in driver, some do not run for a while.
  */
 TEST_F(offcore, every_order_on_its_own)
 {
@@ -539,7 +541,7 @@ TEST_F(siblings, pinned_event_waits)
 	EXPECT_LT(count.running, count.enabled);
 }
 
-/* A flexible event yields to it at once. */
+/* A flexible event of the other thread yields its register to a pinned event at once. */
 TEST_F(siblings, pinned_event_goes_first)
 {
 	struct one_count count;

@@ -67,9 +67,9 @@ states() {
 	overflowing 10000 event_state
 }
 
-# Make counters overflow during read(), over time at each of its instructions: the kernel's instructions also count, and
-# a read() takes about a period. On the debug kernel, read() and the PMI handler take many times that; each PMI would be
-# followed by another one at once.
+# Makes counters overflow at each instruction of read(), over time: the kernel's instructions also count, and a read()
+# takes about one period. On the debug kernel, read() and the PMI handler take many times as long, so that each PMI would
+# be followed by another one at once.
 reads_in_order() {
 	times=1
 	! checks_itself || times=20

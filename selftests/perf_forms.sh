@@ -56,8 +56,8 @@ has_perf() {
 	return "$KSFT_SKIP"
 }
 
-# ask OPTION...: runs perf stat, whose status is 129 if it does not accept the lists of events. The events do not count,
-# because the bits of some would be an error on some CPUs.
+# ask OPTION...: runs perf stat, whose status is 129 if it does not accept the lists of events. The events stay disabled,
+# because some set bits of the event select that fault on some CPUs.
 ask() {
 	perf stat -D -1 "$@" true
 }

@@ -109,13 +109,13 @@ const void *take_sample(struct perf_event_mmap_page *page);
  */
 int open_indirect_calls(unsigned long period, struct perf_event_mmap_page **page);
 
-/* Unmaps and closes it. */
+/* Unmaps and closes the event. */
 void close_indirect_calls(int fd, struct perf_event_mmap_page *page);
 
 /*
- * Returns the number of samples in @page that have no other indirect call than
- * the one at @from, as often as the CPU records branches. Removes all samples
- * from the buffer.
+ * Returns the number of samples in @page with as many branches as the CPU
+ * records, all of which are the indirect call at @from. Removes all samples from
+ * the buffer.
  */
 unsigned int full_of_calls(struct perf_event_mmap_page *page, __u64 from);
 
@@ -169,8 +169,8 @@ static inline void counted_loop(int fd, unsigned long ioc_flags, unsigned long n
 bool counts_exactly(unsigned long n, __u64 *count);
 
 /*
- * As counted_loop(), around n system calls nr(arg, 0): 6 * n user-level
- * instructions and the same 5 at the end.
+ * Does the same around n system calls nr(arg, 0): 6 * n user-level instructions,
+ * and the 5 at the end of counted_loop().
  */
 #define SYSCALLS_INSTRUCTIONS(n)	(6 * (__u64)(n) + 5)
 

@@ -155,7 +155,7 @@ static bool become(unsigned int user)
 	       !syscall(SYS_capset, &header, caps);
 }
 
-/* The errno, or 0. */
+/* Returns the errno of opening the event, or 0. */
 static int ask(const struct request *request)
 {
 	struct perf_event_attr attr =
@@ -317,7 +317,7 @@ static struct seen sampled(bool kernel)
 	return seen;
 }
 
-/* Returns the same for an unprivileged user, or for root. */
+/* Samples many system calls as this user, and stores the result in *@seen. */
 static bool sampled_by(unsigned int user, bool kernel, struct seen *seen, struct seen *shared)
 {
 	int status;
@@ -428,7 +428,7 @@ static void unwanted(const char *path)
 	snprintf(walked->path, sizeof(walked->path), "%s", path);
 }
 
-/* sixteen hexadecimal digits of which the first four are f */
+/* Returns whether the text has a kernel address: 16 hexadecimal digits that start with ffff. */
 static bool shows_the_kernel(const char *text)
 {
 	const char *found = strstr(text, "ffff");
@@ -463,7 +463,7 @@ static int look(const char *path, const struct stat *stat, int type, struct FTW 
 	return 0;
 }
 
-/* The file's new mode and its old mode. */
+/* Changes a file's mode. Returns the old mode, 0 on failure. */
 static mode_t changed_mode(const char *path, mode_t mode)
 {
 	struct stat before;
@@ -523,7 +523,7 @@ TEST(no_file_is_nobodys)
 	EXPECT_EQ(0, chmod("/sys/kernel/tracing", tracefs));
 }
 
-/* Even if debugfs is open to everybody. */
+/* Only root may read rpmu's files in debugfs, even if debugfs is open to everybody. */
 TEST(debugfs_is_roots)
 {
 	static const char * const files[] = {

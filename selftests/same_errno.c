@@ -21,7 +21,7 @@
  */
 #define GUEST_LBR	0x1b00
 
-/* Slots and a metric; the slots must lead. */
+/* Slots and a metric, whose group must have slots as its leader. */
 #define SLOTS		0x0400
 #define METRIC		0x8000
 
@@ -57,7 +57,7 @@ static const struct {
 	{ PERF_TYPE_HW_CACHE, 0xffffffff, false },
 	{ PERF_TYPE_RAW, 0x0000, false },
 	{ PERF_TYPE_RAW, 0x00c0, true },
-	{ PERF_TYPE_RAW, 0x01c0, false },	/* with its own periods */
+	{ PERF_TYPE_RAW, 0x01c0, false },	/* whose period is limited */
 	{ PERF_TYPE_RAW, 0x003c, false },
 	{ PERF_TYPE_RAW, 0x0300, false },	/* fixed counter 2 */
 	{ PERF_TYPE_RAW, SLOTS, false },	/* where there are any */

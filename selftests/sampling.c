@@ -713,7 +713,7 @@ TEST_F(sampling, throttled)
 	disable(alone);
 	seen = look(&self->ring);
 	branches = value_of(fd);
-	TH_LOG("%u samples, throttled %u times and let go %u times", seen.samples,
+	TH_LOG("%u samples, throttled %u times and unthrottled %u times", seen.samples,
 	       seen.throttled, seen.unthrottled);
 	EXPECT_LT(0, seen.throttled);
 	EXPECT_GE(1, seen.throttled - seen.unthrottled);
@@ -742,7 +742,7 @@ TEST_F(sampling, interrupts_that_take_long)
 	struct perf_event_attr attr = sampling_user(RAW_INSTRUCTIONS, 10007);
 	char rate[32];
 
-	/* At that rate and share, 100 ns for each. */
+	/* At this rate and percentage, an interrupt may take 100 ns. */
 	ASSERT_TRUE(write_line(CPU_PERCENT, "1"));
 	ASSERT_TRUE(write_line(SAMPLE_RATE, "100000"));
 	OPEN(&attr, 64);
@@ -795,7 +795,7 @@ TEST_F(sampling, whole_cpu)
 	seen = look(&self->ring);
 	EXPECT_LT(0, seen.user);
 	EXPECT_GT(seen.samples, seen.user);
-	/* Except for the loss of an event at its restart. */
+	/* An event may be lost each time the counter is restarted. */
 	EXPECT_GE(3, count / 100003 - seen.samples + 1) {
 		TH_LOG("%llu counted, %u samples", count, seen.samples);
 	}

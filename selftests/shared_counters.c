@@ -242,7 +242,7 @@ static void open_three(struct __test_metadata *_metadata, struct _test_data_shar
 	EXPECT_EQ(count, read_value(self->rider));				\
 } while (0)
 
-/* The count of this many loops of n passes each, between two ioctls of the event. */
+/* Checks the count of this many loops of n passes each, each between two ioctls of the event. */
 static void expect_loops(struct __test_metadata *_metadata,
 			 const struct _fixture_variant_shared *variant, __u64 count,
 			 unsigned int loops, unsigned long n)
@@ -739,7 +739,7 @@ FIXTURE_TEARDOWN(equal)
 	EXPECT_TRUE(write_line(MUX_INTERVAL, self->interval));
 }
 
-/* So few that each can have a counter, beside another event. */
+/* Few enough that each member and another event can have a counter. */
 #define MEMBERS		3
 
 /* Opens a group of equal events of this task, or of a CPU. */
@@ -901,7 +901,7 @@ TEST_F(equal, every_context)
 	EXPECT_EQ(0, rmdir(top));
 }
 
-/* The part of a switch to another control group: only the group's own task counts. */
+/* Tasks of two control groups alternate: each group's event counts only its own task. */
 TEST_F(equal, control_groups_that_switch)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
@@ -1216,7 +1216,7 @@ TEST_F(equal, no_counter_is_left)
 	ASSERT_TRUE(read_one(other, &count));
 	EXPECT_EQ(0, count.running);
 	EXPECT_EQ(0, count.value);
-	/* The counter does not go when the pinned event of the CPU does. */
+	/* The equal events keep the counter when the pinned event of the CPU is closed. */
 	close(first);
 	owned_loop(LOOPS);
 	ASSERT_TRUE(read_one(pinned, &count)) TH_LOG("in the error state");
@@ -1290,7 +1290,7 @@ TEST_F(equal, parameter)
 	EXPECT_TRUE(shares_counters());
 }
 
-/* One reading for all: the kernel's instructions in between are no difference. */
+/* One read gives the counts of all members: they include the same instructions of the kernel. */
 TEST_F(equal, kernel_read_at_once)
 {
 	int fd[MEMBERS], round;
@@ -1455,7 +1455,7 @@ TEST_F(at_a_switch, task)
 		EXPECT_LE(before[i] + SWITCHES * 1000, read_value(fd[i]));
 }
 
-/* An event each of a thousand control groups, two of which take turns on the CPU. */
+/* One event in each of a thousand control groups, two of which alternate on the CPU. */
 TEST_F(at_a_switch, control_groups)
 {
 	const struct rlimit files = { 4 * MANY_CGROUPS, 4 * MANY_CGROUPS };

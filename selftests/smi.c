@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * freeze_on_smi determines whether instructions of the firmware in SMM are
+ * Tests freeze_on_smi, which keeps the firmware's instructions in SMM from being
  * counted. A write to the APM command port raises an SMI on the first CPU; the
  * firmware's handler ignores unknown commands.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two tasks switch thousands of times on one CPU, each with an event on every
- * counter: each event counts the same as without the other task.
+ * Tests two tasks that alternate thousands of times on one CPU, each with an event
+ * on every counter: each event counts the same as without the other task.
  */
 #define _GNU_SOURCE
 #include <stddef.h>

@@ -260,7 +260,7 @@ TEST_F(topdown, many_reads)
 			close_group(&self->group);
 		}
 	}
-	/* The loops are most of it. */
+	/* Nearly all slots are those of the loops. */
 	if (is_tcg()) {
 		EXPECT_LE(twice_slots(200 * 2000) / 2, alone.event[0].value);
 		EXPECT_LE(twice_slots(200 * 2000) / 2, self->count.event[0].value);
@@ -417,7 +417,7 @@ TEST_F(topdown, two_groups)
 	expect_shares(_metadata, &count, load_pass, 200000);
 	EXPECT_LE(self->count.enabled, 4 * self->count.running);
 	EXPECT_LE(count.enabled, 4 * count.running);
-	/* Both groups never count at the same time. */
+	/* The two groups never count at the same time. */
 	EXPECT_LE(self->count.running + count.running, self->count.enabled + 20000000);
 	close_group(&other);
 }
@@ -620,7 +620,10 @@ TEST_F(topdown, a_metric_does_not_survive_its_slots)
 	EXPECT_EQ(0, read(self->group.fd[1], value, sizeof(value)));
 }
 
-/* Opens the described event behind the described leader, and returns the errno. */
+/*
+ * Opens an event, in the group of @leader unless that is 0. Returns the errno; -1
+ * if the leader cannot be opened.
+ */
 static int opened(__u64 leader, __u64 leader_period, __u64 config, __u64 period, __u64 config1)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, leader);

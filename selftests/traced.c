@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The tracepoints rpmu:*: each fires when it should, with the right fields. */
+/* Tests the tracepoints rpmu:*: when each fires, and with which fields. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

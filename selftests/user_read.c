@@ -29,7 +29,7 @@ static void on_fault(int sig)
 	siglongjmp(back, 1);
 }
 
-/* The counter, or FAULT. */
+/* Returns the counter's value, or FAULT. */
 static __u64 try_rdpmc(__u32 counter)
 {
 	signal(SIGSEGV, on_fault);
@@ -427,7 +427,7 @@ static bool start_other(struct other *other, unsigned int gp, int rounds)
 	other->pid = fork_helper();
 	if (other->pid == 0)
 		other_task(to[0], from[1], gp, rounds);
-	/* So that this task notices when the other one ends. */
+	/* Close these ends, so that this task notices when the other one exits. */
 	close(to[0]);
 	close(from[1]);
 	other->to = to[1];
@@ -435,7 +435,7 @@ static bool start_other(struct other *other, unsigned int gp, int rounds)
 	return other->pid > 0;
 }
 
-/* Lets it run until it goes to sleep. */
+/* Lets the other task run until it goes to sleep. */
 static bool run_other(const struct other *other)
 {
 	char byte = 0;
@@ -458,8 +458,8 @@ static int status_of_other(const struct other *other)
 }
 
 /*
- * Returns the number of counters that are not 0, except for the one that is
- * read by its index.
+ * Returns the number of counters that are not 0, except for the counter with
+ * @index in the event's page.
  */
 static int others_counters(__u32 index)
 {
@@ -641,7 +641,7 @@ TEST_F(page_index, cpu)
 	}
 }
 
-/* If the administrator lets all tasks read all counters, a CPU's event has its index. */
+/* With rdpmc 2, which lets all tasks read all counters, the page of a CPU's event has an index. */
 TEST_F(page_index, cpu_if_always)
 {
 	struct perf_event_mmap_page *page;
@@ -782,12 +782,12 @@ TEST_F(page_index, threads)
 	EXPECT_GT(2 * LOOPS + 10000, worker.counted);
 }
 
-/* The mapping of the child below, in the shared memory. */
+/* The page of start_program()'s child, which maps it in the memory of this task. */
 static struct perf_event_mmap_page *shared_page;
 
 /*
- * Starts a child that maps its own event in this memory and executes another
- * program on CPU 0.
+ * Starts a child that maps its own event before it executes another program, on
+ * CPU 0. Until then, vfork() lets it use this task's memory.
  */
 static pid_t start_program(void)
 {
@@ -812,7 +812,7 @@ TEST_F(page_index, exec)
 
 	if (self->cpu == 0)
 		SKIP(return, "one CPU only");
-	/* So that CPU 0 switches tasks, which updates the page. */
+	/* Make CPU 0 switch tasks, which updates the page. */
 	busy = start_busy(0);
 	ASSERT_LT(0, busy);
 	self->pid = start_program();

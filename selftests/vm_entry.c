@@ -145,7 +145,7 @@ static bool right(const struct vm_entry_state *state, const unsigned int *where)
 /* Each event in turn has the fixed counter. */
 TEST_F(vm_entry, counts_where_it_should)
 {
-	/* More than the kernel executes for the guest, even with KASAN and the like. */
+	/* Long: the kernel executes fewer instructions for the guest, even with KASAN. */
 	const unsigned long loops = 50 * LOOPS;
 	struct vm_entry_state *state = &self->state;
 	unsigned int first, i, entries;
@@ -528,7 +528,7 @@ TEST_F(vm_entry, beside_a_hosts_event)
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_CLOSE, 0));
 }
 
-/* An event that records branches, and samples them every PERIOD branches. */
+/* Opens an event that records branches, and samples them every PERIOD branches. */
 static int sample_branches(__u64 period)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -540,7 +540,7 @@ static int sample_branches(__u64 period)
 	return perf_open_self(&attr, -1);
 }
 
-/* The same event without samples. */
+/* Opens the same event with a period that is too long for a sample. */
 static int record_branches(void)
 {
 	return sample_branches(1ULL << 30);
