@@ -371,9 +371,9 @@ static void op_tick(int times)
 #define SAMPLED	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD)
 
 /*
- * If @on, overflows every 10,000 branches, 200 times per sample; a pass of the
- * loop has four branches. Samples have @branches, and @precise is their
- * precision.
+ * Executes 2,000,000 branches for each of @times measurements. If @on, an event
+ * overflows every 10,000 branches; its samples have @branches and the precision
+ * @precise. A pass of the loop has four branches.
  */
 static void sample(int times, bool on, __u64 branches, int precise)
 {
