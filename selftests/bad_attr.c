@@ -111,7 +111,7 @@ static const struct {
 	  .attr = { RAW(0x01c6), .config1 = 0x7fff17 }, .needs = FRONT_END },
 	{ "front_end_reserved", EINVAL,
 	  .attr = { RAW(0x01c6), .config1 = 0x8 }, .needs = FRONT_END },
-	/* This is checked before the branch stack. */
+	/* The value is checked before the branch stack. */
 	{ "offcore_reserved_branch_stack", EINVAL,
 	  .attr = { RAW(0x01b7), .config1 = 1ULL << 63,
 		    .sample_type = PERF_SAMPLE_BRANCH_STACK,
@@ -184,7 +184,7 @@ static const char *why_not_here(enum needs needs, __u64 config)
 		return NULL;
 	case LATENCY:
 		return is_haswell_or_skylake() ? NULL :
-			"this CPU's load latency event is not known here";
+			"this CPU's load latency event is not known to the test";
 	case FRONT_END:
 		return cpu_model() == MODEL_SKYLAKE ? NULL :
 			"this CPU has no front-end filter";

@@ -13,7 +13,7 @@
 #define KEPT	"/tmp/built-in-cache-events"
 #define LOOPS	200000UL
 
-/* One more than exist of each: 8 caches, 4 operations, 3 results. */
+/* One more than there are of each: 8 caches, 4 operations, 3 results. */
 #define CACHES		(PERF_COUNT_HW_CACHE_MAX + 1)
 #define OPERATIONS	(PERF_COUNT_HW_CACHE_OP_MAX + 1)
 #define RESULTS		(PERF_COUNT_HW_CACHE_RESULT_MAX + 1)

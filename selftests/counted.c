@@ -2,7 +2,7 @@
 /*
  * Counts and holds events for the shell tests.
  *
- *	counted check		count a known loop; exit 0 if it is exact
+ *	counted check		count a known loop; exit 0 if the count is exact
  *	counted hold FILE	count this task until it is killed; create FILE
  *				when the event is enabled
  *	counted hold-cpu FILE	the same with an event of CPU 0

@@ -187,7 +187,7 @@ TEST_F(exact, context_switches)
 		ASSERT_LE(0, other);
 		if (other == 0)
 			yield_for_ever();
-		/* It is ready once it has yielded the CPU. */
+		/* The other task is ready once it has yielded the CPU. */
 		sched_yield();
 		sched_yield();
 		counted_syscalls(fd, 0, SWITCHES, SYS_sched_yield, NULL);
@@ -234,8 +234,8 @@ TEST_F(exact, kernel_only)
 /*
  * User, kernel and both, as three events in one group: the same write to
  * IA32_PERF_GLOBAL_CTRL starts and stops all three, so that the sum is exact.
- * On CPUs where they start one after the other, the instructions in between are
- * missing.
+ * On CPUs where counters start one after the other, the instructions in between
+ * are missing.
  */
 TEST_F(exact, user_and_kernel_make_both)
 {

@@ -90,7 +90,7 @@ FIXTURE_SETUP(ht_exclusion)
 	ASSERT_TRUE(forbid_rotation());
 }
 
-/* The same with rotation, by default every 4 ms. */
+/* The two threads of a core, with rotation, by default every 4 ms. */
 FIXTURE(ht_rotation)
 {
 	int a, b;
@@ -343,7 +343,7 @@ TEST_F(ht_exclusion, pinned_event_goes_first)
 		return;
 	}
 	EXPECT_TRUE(runs(pending));
-	/* It has moved to another counter. */
+	/* The corrupting event has moved to another counter. */
 	EXPECT_TRUE(runs(corrupting));
 }
 

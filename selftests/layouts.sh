@@ -76,7 +76,7 @@ unused_member_inserted() {
 	return 1
 }
 
-# With this size, the perf core would write beyond the end of rpmu's structure.
+# If struct pmu is larger than rpmu's, the perf core would write beyond the end of rpmu's.
 structure_grown() {
 	stays_out 'struct pmu: built for [0-9]+ bytes, this kernel has [0-9]+;' structure=pmu member=check_period
 }

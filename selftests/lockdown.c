@@ -25,7 +25,7 @@ FIXTURE_VARIANT(lockdown)
 	int registers;		/* errno */
 };
 
-/* In this order. */
+/* The variants must run in this order: lockdown can only be increased. */
 FIXTURE_VARIANT_ADD(lockdown, 0_none)
 {
 	.level = "none",
@@ -62,7 +62,7 @@ FIXTURE_SETUP(lockdown)
 	if (is_level(variant->level))
 		return;
 	if (!write_line(LOCKDOWN, variant->level))
-		SKIP(return, "it is locked down further already");
+		SKIP(return, "the kernel is locked down further already");
 	ASSERT_TRUE(is_level(variant->level));
 }
 

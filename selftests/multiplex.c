@@ -1063,7 +1063,7 @@ static int open_watchdog(int cpu, struct perf_event_mmap_page **page)
 	attr.sample_period = 1ULL << 40;
 	attr.disabled = 0;
 	attr.pinned = 1;
-	/* In this mode, the page of a CPU's event contains the counter's index. */
+	/* With rdpmc 2, the page of a CPU's event has the counter's index. */
 	write_line(CPU_PMU "/rdpmc", "2");
 	fd = perf_open(&attr, -1, cpu, -1, 0);
 	*page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);

@@ -592,7 +592,7 @@ TEST_F(siblings, the_same_value_is_shared)
 	struct one_count count;
 	int i, fd[2], nr = registers(self->cpu);
 
-	/* With two registers, each value is in the other register. */
+	/* With two registers, each value has the other register than on the first thread. */
 	for (i = 0; i < nr; i++) {
 		fd[i] = open_on(self->second, self->cpu->offcore[i],
 				config1(self->cpu, i == nr - 1 ? DATA_READ : RFO));

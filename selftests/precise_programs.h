@@ -38,7 +38,7 @@ enum walk_step {
 	WALK_STEPS
 };
 
-/* Their addresses. */
+/* The addresses of the steps. */
 extern const unsigned long walk_ips[WALK_STEPS];
 
 void walk(unsigned long passes, unsigned long *buffer);
@@ -54,7 +54,7 @@ enum nest_place {
 	NEST_PLACES
 };
 
-/* Their addresses. */
+/* The addresses of the places. */
 extern const unsigned long nest_ips[NEST_PLACES];
 
 void nest(unsigned long passes);

@@ -283,7 +283,7 @@ bool are_after(const __u64 *registers, int step, unsigned long passes, const voi
 		PERF_REG_X86_R9, PERF_REG_X86_R10, PERF_REG_X86_R11, PERF_REG_X86_R12,
 		PERF_REG_X86_R13, PERF_REG_X86_R14, PERF_REG_X86_R15,
 	};
-	/* This is the pass-th pass, from 0 on. */
+	/* The number of the pass, from 0 on. */
 	__u64 pass = passes - registers[PERF_REG_X86_DI] - (step >= WALK_DEC);
 	__u64 word = pass % WALK_WORDS, rcx = word + (step >= WALK_INC);
 

@@ -387,7 +387,7 @@ TEST_F(sampling, frequency_of_an_event_that_becomes_rare)
 	rare = look(&self->ring);
 	TH_LOG("period %llu, then %lu branches, %u samples and period %llu", frequent.last, n,
 	       rare.samples, rare.last);
-	/* Otherwise, the old period would also lead to a sample. */
+	/* The old period gives no sample with this number of branches. */
 	ASSERT_LT(n, frequent.last);
 	EXPECT_LT(20, rare.samples);
 	EXPECT_GT(frequent.last / 50, rare.last);

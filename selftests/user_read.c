@@ -355,10 +355,10 @@ struct other {
 };
 
 /*
- * Another task on this CPU counts, on request, on every fixed counter and a
- * number of others; the count of one counter is known. It exits with 0 if that
- * count was exact. The known count is on a fixed counter if there is one,
- * otherwise on one of the others.
+ * Executes loops on request, in another task on this CPU, with events on every
+ * fixed counter and on @gp general-purpose counters. Exits with 0 if the count of
+ * instructions was the same in each round, and those of branches were plausible.
+ * Instructions have a fixed counter if there is one, otherwise one of the others.
  */
 static void other_task(int to, int from, unsigned int gp, int rounds)
 {
@@ -656,7 +656,7 @@ TEST_F(page_index, cpu_if_always)
 	expect_right(_metadata, fd, page);
 	if (self->cpu == 0)
 		return;
-	/* For another task's event, no index is right on any CPU. */
+	/* The page of another task's event has no index: it would be wrong on this CPU. */
 	self->pid = start_busy(0);
 	ASSERT_LT(0, self->pid);
 	fd = open_of(self->pid, -1, false);
@@ -734,8 +734,8 @@ TEST_F(page_index, fork)
 }
 
 /*
- * One thread maps an event of another thread, which reads it, like frameworks
- * with workers.
+ * A thread that reads its event through a page that another thread has mapped, as
+ * in frameworks with worker threads.
  */
 struct worker {
 	pid_t tid;
@@ -876,7 +876,7 @@ TEST_F(page_index, throttled)
 		EXPECT_LE(0, other);
 		loop(1000);
 		read_page(page, &index);
-		/* Unless there has been a tick. */
+		/* Check only if no tick has restarted the event. */
 		if (count == read_value(fd)) {
 			stopped++;
 			EXPECT_EQ(0, index) {

@@ -410,7 +410,7 @@ TEST_F(vm_entry, snapshot_in_pmi)
 	counts_exactly(LOOPS, &event.value);
 	EXPECT_EQ(LOOP_INSTRUCTIONS(LOOPS), event.value);
 	ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_PAUSE, &event));
-	/* One is certain: after it the event may be throttled. */
+	/* One overflow is certain; after that, the event may be throttled. */
 	EXPECT_LT(0, event.overflows);
 	if (on_rpmu())
 		EXPECT_EQ(0, event.control);

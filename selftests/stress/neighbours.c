@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 	do {
 		fine = pass(fd, counters);
 	} while (fine && sigtimedwait(&end, NULL, &pause) != SIGTERM);
-	/* If anything has worked, these have worked at least once. */
+	/* Without an error, there has been at least one VM entry and one snapshot. */
 	if (fine && (!did.entries || !did.snapshots)) {
 		errno = ENODATA;
 		fine = failed("no VM entry");

@@ -100,7 +100,7 @@ static int set_pt(const char *value, const struct kernel_param *param)
 		error = -EINVAL;
 	if (error)
 		return error;
-	/* If opening has failed, the event is not closed later. */
+	/* Do not close an event later that could not be opened. */
 	for (; open_pt < n && !error; open_pt += !error)
 		error = static_call(tracers_add)(EXCLUSIVE_PT);
 	for (; open_pt > n; open_pt--)

@@ -42,7 +42,7 @@ struct vm_entry_run {
 	__u64 reset;		/* in: the reload value of its counters */
 	__u32 threshold;	/* in: the number of records that raise a PMI */
 	__u32 records;		/* out: the guest's records */
-	__u32 known;		/* out: whether the kernel supports guests */
+	__u32 known;		/* out: whether the kernel knows about guests */
 	__u32 reserved;
 };
 
