@@ -275,7 +275,7 @@ FIXTURE_TEARDOWN(listed)
  * in the context, and close() removes one without an IPI to its CPU. No event of
  * a task may run there, as it would activate the context.
  */
-TEST_F_TIMEOUT(listed, while_they_go, 120)
+TEST_F_TIMEOUT(listed, while_opened_and_closed, 120)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
 	char top[] = "/tmp/cgroup-XXXXXX", group[64], schedule[64], waits[64];

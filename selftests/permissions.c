@@ -37,7 +37,7 @@ static const struct {
 };
 
 /* Privileges and hardware that an event needs, besides permission to open any event. */
-enum takes {
+enum needs {
 	NOTHING,
 	KERNEL,		/* a level below 2, or CAP_PERFMON */
 	CPU,		/* a level below 1, or CAP_PERFMON */
@@ -48,7 +48,7 @@ enum takes {
 
 static const struct request {
 	const char *name;
-	enum takes takes;
+	enum needs needs;
 	__u64 config;
 	__u64 period;
 	__u64 sample_type;
@@ -58,24 +58,24 @@ static const struct request {
 	bool parent;
 	bool kernel_callchain;
 } requests[] = {
-	{ .name = "own, user", .takes = NOTHING },
-	{ .name = "own, kernel", .takes = KERNEL, .kernel = true },
-	{ .name = "own, sampled", .takes = NOTHING, .period = 100003,
+	{ .name = "own, user", .needs = NOTHING },
+	{ .name = "own, kernel", .needs = KERNEL, .kernel = true },
+	{ .name = "own, sampled", .needs = NOTHING, .period = 100003,
 	  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN },
-	{ .name = "own, callchain of the kernel", .takes = KERNEL, .period = 100003,
+	{ .name = "own, callchain of the kernel", .needs = KERNEL, .period = 100003,
 	  .sample_type = PERF_SAMPLE_CALLCHAIN, .kernel_callchain = true },
-	{ .name = "own, physical addresses", .takes = KERNEL, .period = 100003,
+	{ .name = "own, physical addresses", .needs = KERNEL, .period = 100003,
 	  .sample_type = PERF_SAMPLE_PHYS_ADDR },
-	{ .name = "own, registers", .takes = NOTHING, .period = 100003,
+	{ .name = "own, registers", .needs = NOTHING, .period = 100003,
 	  .sample_type = PERF_SAMPLE_REGS_INTR },
-	{ .name = "CPU", .takes = CPU, .cpu = true },
-	{ .name = "CPU, kernel, sampled", .takes = CPU, .cpu = true, .kernel = true,
+	{ .name = "CPU", .needs = CPU, .cpu = true },
+	{ .name = "CPU, kernel, sampled", .needs = CPU, .cpu = true, .kernel = true,
 	  .period = 100003 },
-	{ .name = "another user's task", .takes = OTHER_TASK, .parent = true },
-	{ .name = "any thread", .takes = CPU, .config = ANY_THREAD },
-	{ .name = "branches", .takes = BRANCHES, .period = 100003,
+	{ .name = "another user's task", .needs = OTHER_TASK, .parent = true },
+	{ .name = "any thread", .needs = CPU, .config = ANY_THREAD },
+	{ .name = "branches", .needs = BRANCHES, .period = 100003,
 	  .sample_type = PERF_SAMPLE_BRANCH_STACK, .branches = PERF_SAMPLE_BRANCH_ANY },
-	{ .name = "branches of the kernel", .takes = KERNEL_BRANCHES, .period = 100003,
+	{ .name = "branches of the kernel", .needs = KERNEL_BRANCHES, .period = 100003,
 	  .sample_type = PERF_SAMPLE_BRANCH_STACK,
 	  .branches = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL },
 };
@@ -94,7 +94,7 @@ static bool is_known(const struct request *request)
 {
 	if (is_amd() && request->config == ANY_THREAD)
 		return false;
-	return request->takes < BRANCHES || is_tcg();
+	return request->needs < BRANCHES || is_tcg();
 }
 
 static int expected(int level, unsigned int user, const struct request *request)
@@ -106,7 +106,7 @@ static int expected(int level, unsigned int user, const struct request *request)
 
 	int refusal = 0;
 
-	switch (request->takes) {
+	switch (request->needs) {
 	case NOTHING:
 		break;
 	case KERNEL:

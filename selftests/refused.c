@@ -9,7 +9,7 @@
 #include "perf_util.h"
 
 /* If a structure is longer than the kernel's, the rest must be zero. */
-TEST(size_of_tomorrow)
+TEST(longer_attr)
 {
 	struct {
 		struct perf_event_attr attr;

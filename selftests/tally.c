@@ -124,7 +124,7 @@ TEST_F(tally, counts_in_a_group)
 	close(leader);
 }
 
-TEST_F(tally, refuses_what_it_cannot)
+TEST_F(tally, refuses_invalid_events)
 {
 	self->attr.config = 1;
 	EXPECT_EQ(-1, perf_open_self(&self->attr, -1));
