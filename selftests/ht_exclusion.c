@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Corrupting events: 0xd0 to 0xd3 on Sandy Bridge to Haswell corrupt the
+ * Tests corrupting events: 0xd0 to 0xd3 on Sandy Bridge to Haswell corrupt the
  * counter of the same number on the core's other thread (errata BJ122, BV98,
  * HSD29). The driver gives such an event a counter that the sibling does not
  * use, and limits each thread to half of the counters while either thread has

@@ -393,7 +393,7 @@ static unsigned int times_in_log(const char *text)
 /*
  * A sampling event has been closed, so long ago that the NMI handler has
  * forgotten it, and KVM lets its counter continue (amd_pmu_reload_virt()). The
- * PMU must claim the NMI of the counter's overflow.
+ * driver must claim the NMI of the counter's overflow.
  */
 TEST_F(kvm_comes, counter_of_a_closed_event_overflows)
 {

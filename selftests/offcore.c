@@ -450,9 +450,9 @@ TEST_F(turns, front_end_value)
 }
 
 /*
- * The threads of a core: from Sandy Bridge on, each thread has separate
- * registers; before, the threads share them. Then a thread waits while the
- * other one uses all registers, unless it needs one of the same values.
+ * The threads of a core. On Nehalem and Westmere, they share the registers: a
+ * thread waits while the other one uses all of them, unless it needs one of the
+ * same values. From Sandy Bridge on, each thread has its own registers.
  */
 FIXTURE(siblings)
 {

@@ -211,8 +211,8 @@ static struct perf_event_attr right(unsigned int b)
 }
 
 /*
- * Two events that Intel's lists restrict to the same counter, but the built-in
- * driver's tables do not. The built-in driver accepts groups of both, in which
+ * Returns whether Intel's lists restrict two events to the same counter, and the
+ * built-in driver's tables do not. That driver accepts groups of both, in which
  * one of them counts nothing.
  */
 static bool share_a_counter(unsigned int a, unsigned int b)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests topdown metrics: shares of the slots, which a group led by slots reads
- * from PERF_METRICS. On the emulated PMU, the slots of an instruction and their
+ * Tests topdown metrics, which are shares of the slots. A group led by slots reads
+ * them from PERF_METRICS. On the emulated PMU, the slots of an instruction and their
  * shares are declared (selftests/vpmu/README.md), so both are known for a known
  * loop: slots exactly, shares to 1/255, the register's resolution.
  */
@@ -360,7 +360,8 @@ static bool wait_until_full(const int pipe[2])
 
 /*
  * A task that is switched out before it has counted does not get the slots of
- * the next task. This task never leaves the kernel, whose slots do not count.
+ * the next task. It never leaves a write() to a pipe, and slots in the kernel do
+ * not count.
  * The built-in driver clears the registers only at an event's first start, and
  * restores them at later ones unless it has saved 0 slots
  * (icl_set_topdown_event_period()).
