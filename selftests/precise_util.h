@@ -128,7 +128,7 @@ struct perf_event_attr sampling(__u64 config, unsigned int period, int precise);
 struct perf_event_attr sampling_registers(__u64 config, unsigned int period, int precise);
 
 /*
- * Adds an event to the group that only counts: unlike the sampling event, it also
+ * Adds an event that only counts to the group: unlike the sampling event, it also
  * counts the events that are recorded.
  */
 int count_beside(const struct ring *leader, __u64 config);
