@@ -136,7 +136,7 @@ TEST_F(memory, hits_and_misses_make_all_loads)
 	EXPECT_GE(ROUNDING, llabs(hits + pending + misses - (long long)(LOOP_LOADS * N)));
 }
 
-TEST_F(memory, more_memory_more_of_the_cache)
+TEST_F(memory, replacements_follow_accesses)
 {
 	long long one = of_n(RAW_REPLACEMENT, memory_loop, N);
 	long long two = of_n(RAW_REPLACEMENT, memory_loop, 2 * N);
@@ -217,7 +217,7 @@ static long long walks(struct __test_metadata *_metadata, __u64 config, unsigned
 	return value;
 }
 
-TEST_F(memory, more_pages_more_walks)
+TEST_F(memory, walks_follow_pages)
 {
 	long long loads[2], stores[2];
 

@@ -164,7 +164,7 @@ refused_while_select_taken() {
 	refused_while_taken select 'MSR 0x(189|c0010206|c0010003) is reserved by another module'
 }
 
-# The line has the state, and the file names the holder.
+# rpmu logs the number of the state and the file that shows its holder.
 refused_while_hotplug_state_taken() {
 	refused_while_taken state 'CPU hotplug state [0-9]+ is taken'
 }

@@ -360,8 +360,8 @@ static bool wait_until_full(const int pipe[2])
 
 /*
  * A task that is switched out before it has counted does not get the slots of
- * the next task. It never leaves a write() to a pipe, and slots in the kernel do
- * not count.
+ * the next task. Here, that task never leaves a write() to a pipe, and slots in the
+ * kernel do not count.
  * The built-in driver clears the registers only at an event's first start, and
  * restores them at later ones unless it has saved 0 slots
  * (icl_set_topdown_event_period()).
