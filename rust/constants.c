@@ -5,7 +5,7 @@
  * example user mode's HZ instead of the kernel's. Kbuild compiles this file to
  * assembly, which nothing uses.
  *
- * A constant that differs belongs into include/rpmu_bindings.h, as a
+ * A constant that differs belongs in include/rpmu_bindings.h, as a
  * RUST_CONST_HELPER_.
  */
 

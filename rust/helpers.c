@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One-call wrappers for what Rust cannot call itself: macros and inline
- * functions. What each does is documented where the kernel declares it; why it may
- * be called is said at the caller's, in Rust. A context switch calls those that
- * are notrace by the dozen. bindgen reads this file too (include/rpmu_bindings.h).
+ * One-call wrappers of macros and inline functions, which Rust cannot call. The
+ * kernel documents these; the Rust callers give the reason why they may be
+ * called. A context switch calls the notrace wrappers dozens of times. bindgen
+ * reads this file, too (include/rpmu_bindings.h).
  */
 
 #include <linux/cpuhotplug.h>
@@ -20,8 +20,6 @@
 #include <asm/cpufeature.h>
 #include <asm/cpuid/api.h>
 #include <asm/msr.h>
-
-/* for rust/x86, and the kprobes for rust/perf_core, too */
 
 u64 notrace __noendbr rpmu_helper_rdmsrq(u32 msr)
 {
@@ -152,8 +150,6 @@ void rpmu_helper_unregister_kprobe(struct kprobe *p)
 {
 	unregister_kprobe(p);
 }
-
-/* for rust/perf and rust/perf_core */
 
 void rpmu_helper_mutex_lock(struct mutex *lock)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Helpers of rust/perf_core/disable_watch.rs for probes and for work for
- * tasks and kernel threads: inline functions, and some that are not there in every configuration.
+ * Helpers of rust/perf_core/disable_watch.rs: probes, task work, work items and
+ * module references. They wrap inline functions, and functions that some
+ * configurations lack.
  */
 
 #include <linux/fs.h>
@@ -56,7 +57,7 @@ void *rpmu_helper_kretprobe_data(struct kretprobe_instance *instance)
 	return instance->data;
 }
 
-/* At the entry of a function: one of its first six arguments. */
+/* Returns one of a function's first six arguments, at the function's entry. */
 unsigned long rpmu_helper_argument(struct pt_regs *regs, unsigned int n)
 {
 	return regs_get_kernel_argument(regs, n);
@@ -73,7 +74,7 @@ void rpmu_helper_init_task_work(struct callback_head *work,
 	init_task_work(work, func);
 }
 
-/* For the current task, in process context. */
+/* Adds work to the current task. Process context. */
 int rpmu_helper_task_work_add(struct callback_head *work)
 {
 	return task_work_add(current, work, TWA_RESUME);

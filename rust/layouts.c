@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of the members of the kernel's structures that rpmu relies on, as
- * the C compiler sees them. Kbuild compiles this file to assembly, as
- * arch/x86/kernel/asm-offsets.c, and makes Rust of it, which
- * rust/bindings/layouts.rs takes in: bindgen's view has to be the same. When the
- * module is loaded, driver/layouts.rs compares with the running kernel's BTF.
+ * The members of the kernel's structures that rpmu relies on, with the offsets
+ * and sizes that the C compiler sees. Kbuild compiles this file to assembly, as
+ * it does arch/x86/kernel/asm-offsets.c, and converts it to Rust, which
+ * rust/bindings/layouts.rs includes and compares with bindgen's layouts. When
+ * the module is loaded, driver/layouts.rs compares them with the running
+ * kernel's BTF.
  *
- * The structures of the built-in driver are in a header that is not for modules.
- * A kernel build directory may lack it, so the offsets are those of BTF, and only
- * sizes are compared.
+ * The structures of the built-in driver are in a header that is not for
+ * modules, and that a kernel build directory may lack. So rpmu takes the
+ * offsets of their members from BTF, and compares only the sizes.
  */
 
 #include <linux/cgroup.h>
@@ -40,26 +41,26 @@
 #define EMIT(text, ...) \
 	asm volatile("\n.ascii \"->" text "\"" : : __VA_ARGS__)
 
-/* A structure of which rpmu makes objects. */
+/* A structure whose size matters: rpmu creates objects of it. */
 #define SIZE(structure)							\
 	EMIT(#structure " \\\"\\\" [] 0 %c0;", "i" (sizeof(struct structure)))
 
 /* A member. */
 #define MEMBER(structure, member) MEMBER_AS(structure, member, member)
 
-/* A member with its path in bindgen's structure; none if Rust does not use it. */
+/* A member with its path in bindgen's structure; no path if Rust does not use it. */
 #define MEMBER_AS(structure, member, path...)				\
 	EMIT(#structure " \\\"" #member "\\\" [" #path "] %c0 %c1;",	\
 	     "i" (offsetof(struct structure, member)),			\
 	     "i" (sizeof_field(struct structure, member)))
 
-/* A member of a structure that has a name as a type alone. */
+/* A member of a structure without a tag, which only a typedef names. */
 #define TYPE_MEMBER(type, member)					\
 	EMIT(#type " \\\"" #member "\\\" [] %c0 %c1;",			\
 	     "i" (offsetof(type, member)),				\
 	     "i" (sizeof(((type *)0)->member)))
 
-/* An array of any length at the end of a structure. */
+/* A flexible array member. */
 #define TAIL(structure, member)						\
 	EMIT(#structure " \\\"" #member "\\\" [] %c0 0;",		\
 	     "i" (offsetof(struct structure, member)))
@@ -210,7 +211,7 @@ static void __used layouts(void)
 	MEMBER(kernfs_node, id);
 #endif
 
-	/* What rpmu registers. */
+	/* Structures that rpmu registers with the kernel. */
 	SIZE(kprobe);
 	MEMBER(kprobe, addr);
 	MEMBER(kprobe, symbol_name);
@@ -257,7 +258,7 @@ static void __used layouts(void)
 	MEMBER(attribute_group, name);
 	MEMBER_AS(attribute_group, attrs, __bindgen_anon_2.attrs);
 
-	/* What others have. */
+	/* Other structures that rpmu reads or writes. */
 	SIZE(pt_regs);
 	MEMBER_AS(pt_regs, ip);
 	MEMBER_AS(pt_regs, cs);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module's version and its parameters, which root can read in sysfs.
- * module! of the kernel crate has neither a version nor texts as parameters,
- * and its parameters are not in sysfs.
+ * The module's version and its parameters, which root can read in sysfs. The
+ * kernel crate's module! supports neither a version nor string parameters, and
+ * does not show parameters in sysfs.
  */
 
 #include <linux/compiler.h>
@@ -24,8 +24,9 @@ bool rpmu_helper_ht_workaround(void)
 static bool share = true;
 
 /*
- * Events keep the setting with which they were opened, and each holds the
- * module. While the module is loaded, the kernel holds it too.
+ * Events keep the setting that they were opened with, so it must not change
+ * while there are any. Each event holds a reference to the module. The kernel
+ * holds one, too, until the module is live.
  */
 static int set_share(const char *value, const struct kernel_param *param)
 {
@@ -41,7 +42,7 @@ static const struct kernel_param_ops share_ops = {
 };
 module_param_cb(share, &share_ops, &share, 0644);
 __MODULE_PARM_TYPE(share, "bool");
-MODULE_PARM_DESC(share, "Let equal events share a counter; changes while there are no events (default: 1; never with policy=mainline)");
+MODULE_PARM_DESC(share, "Let equal events share a counter; can be changed only while no event is open (default: 1; without effect with policy=mainline)");
 
 bool rpmu_helper_share(void)
 {
@@ -59,7 +60,7 @@ bool rpmu_helper_trust_layouts(void)
 
 static unsigned long long max_period;
 module_param(max_period, ullong, 0444);
-MODULE_PARM_DESC(max_period, "For tests: the most events after which a counter overflows, 1000 or more (default: 0, as many as the counter holds)");
+MODULE_PARM_DESC(max_period, "For tests: the maximum period of a counter, 1000 or more (default: 0, limited by the counter's width)");
 
 u64 rpmu_helper_max_period(void)
 {
@@ -77,7 +78,7 @@ const char *rpmu_helper_policy(void)
 
 static char *release = "";
 module_param(release, charp, 0444);
-MODULE_PARM_DESC(release, "For tests: the kernel's release, as uname -r prints it, that decides about untried features (default: the true one)");
+MODULE_PARM_DESC(release, "For tests: the kernel release, as uname -r prints it, that decides which features are untried (default: the running kernel's)");
 
 const char *rpmu_helper_release(void)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Functions of the kernel that it does not export. rust/kern/symbols.rs finds their
+ * Kernel functions that are not exported. rust/kern/symbols.rs finds their
  * addresses.
  *
- * They are called by way of static calls: these become direct jumps, which need
- * no ENDBR at the target (the kernel has sealed those of functions that nothing
- * calls by pointer) and no retpoline. Until they are bound they do nothing.
+ * Static calls become direct jumps, which need no retpoline, and no ENDBR at
+ * the target (the kernel removes the ENDBR of functions that are never called
+ * by pointer). Calls that are not bound do nothing.
  */
 
 #include <linux/kallsyms.h>
@@ -63,7 +63,7 @@ void rpmu_helper_perf_sample_event_took(u64 ns)
 	static_call_cond(rpmu_perf_sample_event_took)(ns);
 }
 
-/* The built-in driver's hold of the counters' registers and of the DS area. */
+/* The built-in driver's reservation of the counters' registers and the DS area. */
 DEFINE_STATIC_CALL_RET0(rpmu_x86_reserve_hardware, int (void));
 DEFINE_STATIC_CALL_NULL(rpmu_x86_release_hardware, void (void));
 
@@ -83,7 +83,7 @@ void rpmu_helper_x86_release_hardware(void)
 	static_call_cond(rpmu_x86_release_hardware)();
 }
 
-/* The kind of guest that was interrupted. */
+/* Detection of interrupted guests. */
 DEFINE_STATIC_CALL_RET0(rpmu_perf_arch_guest_misc_flags, unsigned long (struct pt_regs *));
 
 void rpmu_helper_bind_perf_arch_guest_misc_flags(void *address)
@@ -142,7 +142,7 @@ void rpmu_helper_intel_bts_enable_local(void)
 	static_call_cond(rpmu_intel_bts_enable_local)();
 }
 
-/* Calls of sched_task when a task comes to this CPU or leaves it. */
+/* Requests for calls of sched_task when a task is switched in or out. */
 DEFINE_STATIC_CALL_NULL(rpmu_perf_sched_cb_inc, perf_sched_cb_inc);
 DEFINE_STATIC_CALL_NULL(rpmu_perf_sched_cb_dec, perf_sched_cb_dec);
 
@@ -162,7 +162,7 @@ void rpmu_helper_perf_sched_cb_dec(struct pmu *pmu)
 	static_call_cond(rpmu_perf_sched_cb_dec)(pmu);
 }
 
-/* Branch records: what excludes them, and the kinds of branches. */
+/* Branch records: excluding Intel PT and BTS, and classifying branches. */
 DEFINE_STATIC_CALL_RET0(rpmu_x86_add_exclusive, int (unsigned int));
 DEFINE_STATIC_CALL_NULL(rpmu_x86_del_exclusive, void (unsigned int));
 DEFINE_STATIC_CALL_RET0(rpmu_branch_type, int (unsigned long, unsigned long, int));
@@ -197,7 +197,7 @@ int rpmu_helper_branch_type_fused(unsigned long from, unsigned long to, int abor
 	return static_call(rpmu_branch_type_fused)(from, to, abort, offset);
 }
 
-/* Samples that are not overflows: those of PEBS. */
+/* Samples from PEBS records, which are not always overflows. */
 DEFINE_STATIC_CALL_RET0(rpmu_perf_event_output, perf_event_output);
 DEFINE_STATIC_CALL_RET0(rpmu_perf_callchain, perf_callchain);
 DEFINE_STATIC_CALL_NULL(rpmu_perf_log_lost_samples, void (struct perf_event *, u64));
@@ -234,7 +234,7 @@ int rpmu_helper_perf_event_account_interrupt(struct perf_event *event)
 	return static_call(rpmu_perf_event_account_interrupt)(event);
 }
 
-/* The built-in driver's precision, the clock of samples, and the lengths of instructions. */
+/* The built-in driver's maximum precise_ip, the TSC clock, and instruction lengths. */
 DEFINE_STATIC_CALL_RET0(rpmu_x86_pmu_max_precise, int (struct pmu *));
 DEFINE_STATIC_CALL_RET0(rpmu_using_native_sched_clock, bool (void));
 DEFINE_STATIC_CALL_RET0(rpmu_sched_clock_stable, int (void));
@@ -276,7 +276,7 @@ void rpmu_helper_bind_insn(void *init, void *get_length)
 	static_call_update(rpmu_insn_get_length, get_length);
 }
 
-/* The length of the instruction at the beginning of so much code, or 0. */
+/* Returns the length of the first instruction in code; 0 if it cannot be decoded. */
 unsigned int rpmu_helper_insn_length(const void *code, int size, bool is_64bit)
 {
 	struct insn insn;
@@ -286,7 +286,7 @@ unsigned int rpmu_helper_insn_length(const void *code, int size, bool is_64bit)
 	return static_call(rpmu_insn_get_length)(&insn) ? 0 : insn.length;
 }
 
-/* Precise events of AMD's, which are those of another PMU. */
+/* Precise events of AMD's, which the IBS PMU counts. */
 DEFINE_STATIC_CALL_RET0(rpmu_forward_event_to_ibs, int (struct perf_event *));
 
 void rpmu_helper_bind_forward_event_to_ibs(void *address)
@@ -299,7 +299,7 @@ int rpmu_helper_forward_event_to_ibs(struct perf_event *event)
 	return static_call(rpmu_forward_event_to_ibs)(event);
 }
 
-/* A static call of the kernel's own, by the addresses of its key and trampoline. */
+/* The kernel's own static calls, by the addresses of key and trampoline. */
 void *rpmu_helper_static_call_target(const struct static_call_key *key)
 {
 	return READ_ONCE(key->func);

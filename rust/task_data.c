@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The data that a PMU keeps of a task: objects of a cache, which the perf core
- * allocates for it.
+ * A PMU's data of tasks: objects that the perf core allocates from the PMU's
+ * slab cache.
  */
 
 #include <linux/perf_event.h>
@@ -15,7 +15,7 @@ struct kmem_cache *rpmu_helper_kmem_cache_create(const char *name, size_t size,
 	return kmem_cache_create(name, size, align, 0, NULL);
 }
 
-/* Destroys a cache from which objects may be waiting to be freed. */
+/* Destroys a cache whose objects may still wait for RCU to free them. */
 void rpmu_helper_kmem_cache_destroy(struct kmem_cache *cache)
 {
 	rcu_barrier();
@@ -23,8 +23,9 @@ void rpmu_helper_kmem_cache_destroy(struct kmem_cache *cache)
 }
 
 /*
- * Returns the data of a task in an RCU read-side critical section, or NULL if there
- * is none from this cache: the perf core keeps one PMU's for each task.
+ * Returns a task's data from this cache, in an RCU read-side critical section.
+ * NULL if it has none: the perf core keeps the data of only one PMU for each
+ * task.
  */
 void *rpmu_helper_task_data(struct task_struct *task, struct kmem_cache *cache)
 {

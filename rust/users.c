@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The names of what uses a PMU, for messages: all that the kernel knows of it.
+ * The names of a PMU's users, for messages.
  */
 
 #include <linux/module.h>
@@ -13,9 +13,10 @@
 #define TASK_TOMBSTONE ((struct task_struct *)-1L)
 
 /*
- * Returns the pid of the task that opened the event and writes its name; 0 if it
- * has ended, -1 if the event is the kernel's own. The owner may change meanwhile:
- * that of a kernel's event from NULL, where it is when the PMU lists the event.
+ * Returns the pid of the task that opened the event, and writes its name;
+ * returns 0 if the task has ended, and -1 if the event is the kernel's own. The
+ * owner may change meanwhile: a new event of the kernel has no owner yet when
+ * it appears on the PMU's list.
  */
 int rpmu_helper_event_task(struct perf_event *event, char *name, size_t size)
 {
