@@ -13,7 +13,7 @@
 //!           └──┬───┘
 //!             kern         what any driver could use: per-CPU data, locks, hotplug
 //!               │
-//!           bindings       bindgen's
+//!           bindings       bindgen's output
 //! ```
 //!
 //! Imports run downwards only.
@@ -46,8 +46,7 @@ module! {
 
 /// The registrations of the loaded module.
 ///
-/// Fields are dropped in the order of their declaration, in which the steps of loading have to be
-/// undone.
+/// Fields are dropped in the order of their declaration, which reverses the order of loading.
 struct Rpmu {
     _files: Option<driver::Files>,
     /// Offers the PMUs to users. Dropping waits until there are no events.
@@ -85,15 +84,16 @@ impl kernel::Module for Rpmu {
             .inspect_err(|&error| {
                 if error == EBUSY {
                     pr_err!(
-                        "CPU hotplug state {} is taken: /sys/devices/system/cpu/hotplug/states names what \
-                         has it\n",
+                        "CPU hotplug state {} is taken: /sys/devices/system/cpu/hotplug/states shows its \
+                         name\n",
                         kern::hotplug::state()
                     );
                 }
             })?;
         let syscore = kern::syscore::Registration::new(machine.clone())?;
-        // The last step that may fail. After it users can open events, and undoing the registration
-        // would wait until they close these. Files that they open cannot be undone at all.
+        // The last step that may fail: from here on, users can open events, and unregistering waits
+        // until they close these. Files in debugfs come later, because a load that fails frees the
+        // module even if a file is open.
         let offered = machine.offer(&predecessors)?;
         let files = driver::Files::new(&machine);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Functions that C code inlines and for which the kernel's Rust code calls a C function. A context
-//! switch runs dozens of callbacks, in which these calls would be a good part of all instructions.
+//! Inline versions of functions that are inline in C, and that the kernel crate calls as C
+//! functions. A context switch runs dozens of callbacks, and such calls would be a large part of
+//! their instructions.
 
 #![warn(clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks)]
 
@@ -15,7 +16,7 @@ use kernel::{
     interrupt::LocalInterruptDisabled, //
 };
 
-/// `raw_smp_processor_id()`.
+/// Returns the number of the current CPU, as `raw_smp_processor_id()` does.
 #[inline(always)]
 pub(crate) fn cpu_number() -> u32 {
     let cpu;
@@ -48,7 +49,7 @@ pub(crate) fn this_cpu_offset() -> usize {
     offset
 }
 
-/// `per_cpu_offset()`.
+/// Returns the offset of the per-CPU data of `cpu`, as `per_cpu_offset()` does.
 #[inline(always)]
 pub(crate) fn per_cpu_offset(cpu: CpuId) -> usize {
     // CAST: `usize` has more bits.
@@ -58,8 +59,9 @@ pub(crate) fn per_cpu_offset(cpu: CpuId) -> usize {
     unsafe { offsets.add(cpu).read() }
 }
 
-/// Does what [`LocalInterruptDisabled::assume_disabled()`] does, but without
-/// `CONFIG_PROVE_LOCKING` does not call `lockdep_assert_irqs_disabled()`, which is empty then.
+/// Returns a proof that interrupts are off, as [`LocalInterruptDisabled::assume_disabled()`] does.
+/// Without `CONFIG_PROVE_LOCKING`, omits the call of `lockdep_assert_irqs_disabled()`, which is
+/// empty then.
 ///
 /// # Safety
 ///

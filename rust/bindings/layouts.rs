@@ -85,7 +85,8 @@ macro_rules! public {
     };
 }
 
-/// Compares bindgen's view, if it has one.
+/// Asserts that bindgen's layout is the same, except for members without a path in bindgen's
+/// structure.
 macro_rules! same_for_bindgen {
     ($structure:ident "" [] $offset:literal $size:literal) => {
         const _: () = assert!(

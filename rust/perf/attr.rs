@@ -99,7 +99,8 @@ impl<'a> Attr<'a> {
         self.0.use_clockid() != 0
     }
 
-    /// Returns whether a sample starts or stops the trace of the group's leader.
+    /// Returns whether `attr.aux_action` is set, with which a sample pauses or resumes the AUX
+    /// trace of the group's leader.
     pub fn has_aux_action(&self) -> bool {
         // SAFETY: The members of the union are `u32` in all, so every bit pattern is valid for
         // each.

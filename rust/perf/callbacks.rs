@@ -149,8 +149,8 @@ impl<T: Operations> Callbacks<T> {
 
     /// Adds a reason for which the PMU is disabled. If it is the first, disables the PMU and
     /// returns true.
-    // Inline: mostly there is a reason already, as in each txn, and nothing is called. The perf
-    // core's reason is mostly the first: for it, `disable_now()` is inlined, too.
+    // Inline: most calls find the PMU disabled, as in each txn, and call nothing. `CORE` is mostly
+    // the first reason, so `disable_now()` is inlined for it, too.
     #[inline(always)]
     fn disable(pmu: &Pmu<T>, cx: &OnCpu<'_, T>, reason: u32) -> bool {
         let disabled = &pmu.cpu_state(cx).disabled;
@@ -288,8 +288,8 @@ impl<T: Operations> Callbacks<T> {
         unsafe { Self::init_event(event, |_, _| Ok(())) }
     }
 
-    /// Initialises an event, if the driver accepts it and `then` does not fail, which gets the
-    /// driver's data of the event.
+    /// Initialises an event, if the driver accepts it and `then`, which gets the driver's data of
+    /// the event, does not fail.
     ///
     /// # Safety
     ///

@@ -183,7 +183,7 @@ impl<T: Operations> Event<T> {
         T::attachment(self.data()) != Attachment::None
     }
 
-    /// Returns what [`Operations::event_init`] returned for this event.
+    /// Returns the driver's data of the event, which [`Operations::event_init`] has built.
     pub fn data(&self) -> &T::EventData {
         &self.private().data
     }
@@ -248,19 +248,18 @@ impl<T: Operations> Event<T> {
         unsafe { (*self.as_raw()).attr.sample_type & parts != 0 }
     }
 
-    /// Returns whether a sample has registers, of the interrupted code or of the user's.
+    /// Returns whether a sample has the registers of the interrupted code or of user space.
     pub fn samples_registers(&self) -> bool {
         self.samples(REGS_INTR | REGS_USER)
     }
 
-    /// Returns whether samples have the time by perf's own clock, not by another
-    /// (`attr.use_clockid`).
+    /// Returns whether samples have a time by perf's own clock, not by the clock `attr.clockid`.
     pub fn samples_time(&self) -> bool {
         // SAFETY: The event is valid, and its single-bit attributes do not change.
         self.samples(TIME) && unsafe { (*self.as_raw()).attr.use_clockid() == 0 }
     }
 
-    /// Returns whether the event is sampled.
+    /// Returns whether the event samples.
     pub fn is_sampling(&self) -> bool {
         // SAFETY: The event is valid, and once it is open, the attribute never changes from or to
         // 0. The members of the union are `u64`.
@@ -537,7 +536,7 @@ impl<'a, T: Operations> NewEvent<'a, T> {
         unsafe { i64::from((*self.0).attr.type_) == i64::from((*(*self.0).pmu).type_) }
     }
 
-    /// Sets the period, and the length of the first one, all of which is left.
+    /// Sets the period, and the length of the first period, which is about to begin.
     pub fn set_period(&self, period: u64, first: u64) {
         // SAFETY: By the type invariant the event is valid, and being opened: only the PMU uses
         // these fields.

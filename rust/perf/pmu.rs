@@ -47,8 +47,8 @@ use kernel::{
 ///
 /// Methods that get [`PmuDisabled`] are not called in NMI context, but an NMI may interrupt them.
 /// Methods that get only [`OnCpu`] may be called in NMI context, and in the middle of another
-/// callback. The latter also happens without an NMI, if the driver hits a tracepoint that is an
-/// event itself.
+/// callback. The latter also happens without an NMI: when the driver hits a tracepoint, the perf
+/// core may read or stop the group of an event on this tracepoint.
 #[vtable]
 pub trait Operations: Send + Sync + Sized + 'static {
     /// The driver's data of an event. Dropped in process context when the event is gone.
@@ -206,7 +206,8 @@ pub trait Operations: Send + Sync + Sized + 'static {
 
 /// A further attachment of an event, besides its task or CPU (`PERF_ATTACH_*`).
 ///
-/// Only after [`bind_sched_task`](super::bind_sched_task) has succeeded.
+/// Only [`None`](Self::None) is allowed unless [`bind_sched_task`](super::bind_sched_task) has
+/// succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Attachment {
     /// Nothing.
@@ -426,11 +427,11 @@ impl<T: Operations> Pmu<T> {
             _task_data: None,
             registered: Atomic::new(false),
         }? Error);
-        Arc::pin_init(pmu.pin_chain(Self::ask_driver), GFP_KERNEL)
+        Arc::pin_init(pmu.pin_chain(Self::complete), GFP_KERNEL)
     }
 
     /// Sets the members of a new PMU that depend on its driver.
-    fn ask_driver(self: Pin<&mut Self>) -> Result {
+    fn complete(self: Pin<&mut Self>) -> Result {
         // SAFETY: Nothing is moved.
         let this = unsafe { self.get_unchecked_mut() };
         this._task_data = this

@@ -29,7 +29,7 @@ impl<T: Operations> Pmu<T> {
     // Layers on top make PMUs by `with_callbacks()`.
     #[allow(dead_code)]
     pub fn new(ops: impl Init<T, Error>, groups: Groups) -> Result<Arc<Self>> {
-        // SAFETY: These are the callbacks.
+        // SAFETY: The callbacks are `Callbacks::PMU`, unchanged.
         unsafe { Self::with_callbacks(const { &Callbacks::<T>::PMU }, ops, groups) }
     }
 }
@@ -82,9 +82,8 @@ impl<T: Operations> Registration<T> {
 impl<T: Operations> Drop for Registration<T> {
     fn drop(&mut self) {
         let pmu = self.pmu.as_raw();
-        // This fails while the last event is being freed: by then, it does not keep the module any
-        // more.
-        // SAFETY: By the type invariant the PMU is registered.
+        // This fails while the last event is being freed, after it has dropped its reference to the
+        // module. SAFETY: By the type invariant the PMU is registered.
         while unsafe { bindings::perf_pmu_unregister(pmu) } != 0 {
             fsleep(Delta::from_millis(1));
         }

@@ -3,8 +3,8 @@
 //! Samples, which the driver hands to the perf core when a counter overflows.
 //!
 //! A driver begins a [`Sample`], adds the data that its hardware supplies, and hands it over by
-//! [`Event::overflow`]. The perf core adds the rest and writes the record, or does what else the
-//! user has asked for. During this call it may also stop events that sample too often: see
+//! [`Event::overflow`]. The perf core adds the rest, and writes the record or calls the event's
+//! overflow handler. During this call it may also stop events that sample too often: see
 //! [`Operations::stop_in_nmi`].
 
 use super::{

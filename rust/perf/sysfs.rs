@@ -58,7 +58,7 @@ pub trait Value: Sized + Into<u64> {
     fn parse(text: &CStr) -> Result<Self>;
 }
 
-/// A text for `kstrtobool()`.
+/// Parses the text by `kstrtobool()`.
 impl Value for bool {
     fn parse(text: &CStr) -> Result<Self> {
         let mut value = false;
@@ -68,7 +68,8 @@ impl Value for bool {
     }
 }
 
-/// A text for `kstrtoull()`: a decimal number, or one with a prefix.
+/// Parses the text by `kstrtoull()`: a decimal number, or a hexadecimal or octal one with its
+/// prefix.
 impl Value for u64 {
     fn parse(text: &CStr) -> Result<Self> {
         let mut value = 0;
@@ -132,7 +133,8 @@ impl Group {
     pub fn request<T: Operations>(&mut self, name: fmt::Arguments<'_>) -> Result {
         let name = CString::try_from_fmt(name)?;
         let mut file = new_file(&name, 0o644);
-        // SAFETY: As in `new_file()`.
+        // SAFETY: The helper sets a static lock class in the attribute, which is valid and has one
+        // owner.
         unsafe { bindings::rpmu_helper_sysfs_attr_init_request(&mut file.attr.attr) };
         file.attr.__bindgen_anon_1.show = Some(show_request_callback::<T>);
         file.attr.__bindgen_anon_2.store = Some(store_request_callback::<T>);
@@ -204,8 +206,8 @@ unsafe extern "C" fn show_callback(
 ) -> isize {
     // SAFETY: Each file of a group is a `perf_pmu_events_attr`.
     let file = unsafe { kernel::container_of!(attr, bindings::perf_pmu_events_attr, attr) };
-    // SAFETY: By the type invariant of `Group`, `event_str` is a C string. `page` is what
-    // `sysfs_emit()` wants.
+    // SAFETY: By the type invariant of `Group`, `event_str` is a C string. `page` is a page of
+    // sysfs, as `sysfs_emit()` requires.
     let len = unsafe { bindings::sysfs_emit(page, c"%s".as_char_ptr(), (*file).event_str) };
     // CAST: an `int` is an `isize`.
     len as isize
@@ -228,7 +230,7 @@ unsafe fn pmu_of<'a, T: Operations>(dev: *mut bindings::device) -> &'a Pmu<T> {
 /// `page` must be a page of sysfs to print to.
 unsafe fn emit(page: *mut c_char, value: impl Value) -> isize {
     let value: u64 = value.into();
-    // SAFETY: `page` is what `sysfs_emit()` wants, and `%llu` prints a `u64`.
+    // SAFETY: `page` is a page of sysfs, as `sysfs_emit()` requires, and `%llu` prints a `u64`.
     let len = unsafe { bindings::sysfs_emit(page, c"%llu\n".as_char_ptr(), value) };
     // CAST: an `int` is an `isize`.
     len as isize
@@ -298,8 +300,8 @@ unsafe extern "C" fn show_cpus_callback<T: Operations>(
         online_cpus()
             .filter(|cpu| pmu.serves(*cpu))
             .for_each(|cpu| cpus.set(cpu));
-        // SAFETY: `page` is what `sysfs_emit()` wants. `%*pbl` prints a bitmap of the given number
-        // of bits: a mask has at least `nr_cpu_ids` bits.
+        // SAFETY: `page` is a page of sysfs, as `sysfs_emit()` requires. `%*pbl` prints a bitmap of
+        // the given number of bits: a mask has at least `nr_cpu_ids` bits.
         let len = unsafe {
             bindings::sysfs_emit(page, c"%*pbl\n".as_char_ptr(), nr_cpu_ids(), cpus.as_raw())
         };
@@ -343,7 +345,7 @@ unsafe extern "C" fn store_request_callback<T: Operations>(
     unsafe { store(dev, text, len, show) }
 }
 
-/// Files that are in a directory of the PMU on request only.
+/// Files that a directory of the PMU shows on request only.
 ///
 /// # Invariants
 ///
