@@ -338,7 +338,7 @@ impl<'a, const N: usize> Btf<'a, N> {
         Ok(self.type_and_next(at)?.0)
     }
 
-    /// Returns the type that `id` is another name for.
+    /// Returns the type `id`, after resolving typedefs, qualifiers and tags.
     fn resolve(&self, mut id: u32) -> Result<Type, Unknown> {
         for _ in 0..CHAIN {
             let found = self.by_id(id)?;

@@ -23,8 +23,8 @@ use kernel::{
 /// perf core removes the CPU's own events before `dying` (`CPUHP_AP_PERF_ONLINE`).
 ///
 /// The kernel has no dynamic states in this section, and the built-in driver occupies x86's state.
-/// The state used here is the one of Arm's PMU drivers, which x86 kernels lack. It comes after
-/// x86's state: while a CPU goes down, PEBS is off before the built-in driver clears IA32_DS_AREA
+/// This file uses the state of Arm's PMU drivers, which x86 kernels lack. It comes after x86's
+/// state: while a CPU goes down, PEBS is off before the built-in driver clears IA32_DS_AREA
 /// (`intel_pmu_cpu_dying()`).
 const STATE: bindings::cpuhp_state = bindings::cpuhp_state_CPUHP_AP_PERF_ARM_STARTING;
 

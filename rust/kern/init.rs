@@ -9,8 +9,7 @@ use core::{
 };
 use kernel::prelude::*;
 
-/// Returns an initialiser that copies `value` to its place. The copy is never on the stack,
-/// wherever the compiler puts its temporaries.
+/// Returns an initialiser that copies `value` to its place. The value is never on the stack.
 ///
 /// For large values that start from a constant; [`Init::chain`] then changes single members.
 pub fn copied<T: Copy>(value: &T) -> impl Init<T, Error> + use<'_, T> {

@@ -85,8 +85,8 @@ pub struct Running {
 impl Running {
     /// Finds the running kernel's BTF.
     ///
-    /// `ENOENT` if the kernel has none (`CONFIG_DEBUG_INFO_BTF`), `EINVAL` if it makes no sense;
-    /// otherwise errors and context as for [`address_of`](super::symbols::address_of).
+    /// Fails with `ENOENT` if the kernel has none (no `CONFIG_DEBUG_INFO_BTF`), with `EINVAL` if it
+    /// is malformed, or as [`address_of`](super::symbols::address_of). Process context.
     pub fn find() -> Result<Self> {
         let symbols = Symbols::new()?;
         let start: *const u8 = symbols.find(c"__start_BTF")?.as_ptr().cast();
@@ -120,8 +120,8 @@ impl Running {
             .try_for_each(|line| self.offset_of(line).map(drop))
     }
 
-    /// Returns the offset of a member. The member has the line's size. If the line is of a
-    /// structure in a header for modules and has an offset, the member has this offset.
+    /// Returns the offset of a member in the running kernel. Fails if its size differs from the
+    /// line's, or if its offset differs although it [has to be the same](Line::is_fixed).
     pub(crate) fn offset_of(&self, line: &Line) -> Result<u32, Mismatch> {
         let mismatch = |found| Mismatch { line: *line, found };
         let Some(btf) = &self.btf else {

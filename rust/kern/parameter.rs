@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The module's parameters (`rust/parameters.c`). All but `share` are
-//! constant after the module is loaded: their files in sysfs are read-only.
+//! The module's parameters (`rust/parameters.c`). All but `share` are constant once the module is
+//! loaded: their files in sysfs are read-only.
 //!
 //! In the kernel proper, `module!` would support strings and files in sysfs.
 

@@ -2,7 +2,7 @@
 
 //! Data and functions of the kernel that are not exported to modules.
 //!
-//! In the kernel proper, the needed ones would be exported.
+//! In the kernel proper, the symbols that this module uses would be exported.
 
 use crate::bindings;
 use core::ptr::NonNull;

@@ -14,9 +14,9 @@
 //! [`Mirror`], [`BranchMirror`]. They do so only if it has initialised.
 //!
 //! The built-in driver sets this data when it initialises. If it never has (boot option
-//! `initcall_blacklist=init_hw_perf_events,bts_init`), the data is zero: the width would be 0, and
-//! addresses of other MSRs would be taken for dirty counters. In this case [`Builtin::lend`] sets
-//! the data, until the [`Builtin`] is dropped.
+//! `initcall_blacklist=init_hw_perf_events,bts_init`), the data is zero: the mmap page would show a
+//! width of 0, and the kernel would write 0 to other MSRs than those of the dirty counters. In this
+//! case [`Builtin::lend`] sets the data, until the [`Builtin`] is dropped.
 //!
 //! In the kernel proper, this data would not belong to the built-in driver.
 

@@ -68,8 +68,8 @@ impl Msr {
     /// Exists if bit 15 of `IA32_PERF_CAPABILITIES` is set; otherwise accesses fault.
     pub const MSR_PERF_METRICS: Self = Self(0x329);
 
-    /// `MSR_LBR_SELECT`: the branches that are not recorded. Architectural LBRs have
-    /// [another](Self::IA32_LBR_CTL).
+    /// `MSR_LBR_SELECT`: the branches that are not recorded. Architectural LBRs have [another
+    /// register](Self::IA32_LBR_CTL) for this.
     pub const MSR_LBR_SELECT: Self = Self(0x1c8);
     /// `MSR_LASTBRANCH_TOS`: the number of the latest branch.
     pub(super) const MSR_LASTBRANCH_TOS: Self = Self(0x1c9);
@@ -79,9 +79,10 @@ impl Msr {
     pub(super) const MSR_LBR_INFO_0: Self = Self(0xdc0);
     /// Starts the recording of architectural LBRs, and selects the branches.
     pub const IA32_LBR_CTL: Self = Self(0x14ce);
-    /// The number of branches that are recorded. A write resets the records.
+    /// The number of branches that architectural LBRs record. A write resets the records.
     pub(super) const IA32_LBR_DEPTH: Self = Self(0x14cf);
-    /// The same for architectural LBRs.
+    /// The addresses, targets and further data of branches in architectural LBRs: the first
+    /// registers of each.
     pub(super) const IA32_LBR_0_FROM_IP: Self = Self(0x1500);
     pub(super) const IA32_LBR_0_TO_IP: Self = Self(0x1600);
     pub(super) const IA32_LBR_0_INFO: Self = Self(0x1200);

@@ -13,7 +13,7 @@
 //! `x86_reserve_hardware()` also sets up the following, which the kernel uses whichever driver is
 //! in charge:
 //!
-//! | What | Who uses it while another driver is in charge |
+//! | What | Users while another driver is in charge |
 //! |---|---|
 //! | `cpu_hw_events.ds`, the DS area of each CPU, and IA32_DS_AREA | this driver's PEBS ([`ds`](super::intel::ds)); `bts.c`; KVM, for the host's value of the register (`intel_guest_get_msrs()`, `intel/core.c`) |
 //! | the same of a CPU that comes up | `intel_pmu_cpu_starting()`, `intel/core.c`: writes IA32_DS_AREA |

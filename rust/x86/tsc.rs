@@ -48,8 +48,8 @@ impl TscClock {
         })
     }
 
-    /// Returns whether the perf core uses this clock. It changes to another if the time stamp
-    /// counter turns out to be unstable. Any context.
+    /// Returns whether the perf core uses this clock. The perf core changes to another clock if the
+    /// time stamp counter turns out to be unstable. Any context.
     pub fn is_used(&self) -> bool {
         // SAFETY: By the type invariant the functions are bound. They may be called in any context.
         unsafe { bindings::rpmu_helper_is_tsc_clock() }

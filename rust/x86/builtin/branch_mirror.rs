@@ -78,8 +78,8 @@ impl BranchMirror {
 }
 
 impl Builtin {
-    /// Returns the mirror of `cpu`, in which no branches are recorded yet. `amd` is set if the
-    /// built-in driver is AMD's.
+    /// Returns the mirror of `cpu`, which shows no recording yet. `amd` is set if the built-in
+    /// driver is AMD's.
     pub fn branch_mirror(&self, cpu: CpuId, amd: bool) -> BranchMirror {
         let events = &self.layout.events;
         // SAFETY: By the type invariant `events` is a per-CPU variable of the kernel, which each

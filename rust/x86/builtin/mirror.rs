@@ -3,7 +3,7 @@
 //! The state of running counters on each CPU in Intel's built-in driver, which other code reads
 //! while this driver is in charge.
 //!
-//! | Asks | When | GLOBAL_CTRL becomes |
+//! | Reader | When | Value that it writes to GLOBAL_CTRL |
 //! |---|---|---|
 //! | `bpf_get_branch_snapshot()`, by `__intel_pmu_enable_all()` | anywhere, in NMIs too | `intel_ctrl & ~intel_ctrl_guest_mask` |
 //! | KVM, by `intel_guest_get_msrs()` | at VM entry, interrupts off | `intel_ctrl & ~intel_ctrl_host_mask` in the guest, the above after it |
@@ -19,12 +19,13 @@
 //! `active_pebs_data_cfg`. The built-in driver itself writes PEBS_DATA_CFG only if
 //! `active_pebs_data_cfg` differs from the wanted value, and skips records whose length does not
 //! match the last value that it wrote (`intel_pmu_pebs_enable()`, `intel_pmu_drain_pebs_icl()`,
-//! `arch/x86/events/intel/ds.c`). So both are restored before it is in charge again.
+//! `arch/x86/events/intel/ds.c`). So this driver restores PEBS_DATA_CFG and `active_pebs_data_cfg`
+//! before the built-in driver is in charge again.
 //!
-//! The other members of `cpu_hw_events` that the functions read are right as the built-in driver
-//! has left them, without an event: `lbr_pebs_users` is 0, and `fixed_ctrl_val` has equalled
-//! `active_fixed_ctrl_val` since the last `__intel_pmu_enable_all()`, so that FIXED_CTR_CTRL is not
-//! written.
+//! The other members of `cpu_hw_events` that the functions read need no change, since the built-in
+//! driver has left them as they are without events: `lbr_pebs_users` is 0, and `fixed_ctrl_val` has
+//! equalled `active_fixed_ctrl_val` since the last `__intel_pmu_enable_all()`, so that
+//! FIXED_CTR_CTRL is not written.
 //!
 //! AMD's built-in driver has no such state: its functions let all counters run.
 //!

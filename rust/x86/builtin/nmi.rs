@@ -76,7 +76,7 @@ impl Handler {
         })
     }
 
-    /// `active_events`.
+    /// Returns `active_events`.
     fn active(&self) -> &Atomic<i32> {
         // CAST: an `atomic_t` is an `int`.
         // SAFETY: By the type invariant the pointer is to an `atomic_t` that is never freed.

@@ -93,8 +93,8 @@ impl<'a> DebugStore<'a> {
             / size_of::<u64>()
     }
 
-    /// Returns whether there may be records. Also true if the processor should ever leave the index
-    /// before the base, in which case there are none but [`clear`](Self::clear) is needed, too. Any
+    /// Returns whether there may be records. Also true if the processor has left the index below
+    /// the base: then there are no records, but the index must be [reset](Self::clear). Any
     /// context, on the CPU.
     #[inline]
     pub fn has_records(&self) -> bool {
@@ -113,7 +113,7 @@ impl<'a> DebugStore<'a> {
         unsafe { core::slice::from_raw_parts(base, words) }
     }
 
-    /// Discards the records. As [`records`](Self::records).
+    /// Discards the records. The context is as for [`records`](Self::records).
     pub fn clear(&self, _irqs: &LocalInterruptDisabled) {
         self.index().store(self.base(), Relaxed);
     }
@@ -150,7 +150,8 @@ impl<'a> DebugStore<'a> {
         write(bindings::MSR_IA32_PEBS_ENABLE, value, irqs);
     }
 
-    /// Sets PEBS_DATA_CFG: the groups of adaptive records. As [`set_enable`](Self::set_enable).
+    /// Sets PEBS_DATA_CFG: the groups of adaptive records. Context and errors are as for
+    /// [`set_enable`](Self::set_enable).
     pub fn set_data_config(&self, value: u64, irqs: &LocalInterruptDisabled) {
         write(bindings::MSR_PEBS_DATA_CFG, value, irqs);
     }

@@ -66,13 +66,13 @@ impl Lbr {
         }
         // While branches are being recorded, the records change by themselves. This proves that
         // they exist.
-        let records = if architectural {
+        let is_recording = if architectural {
             control.read_safe(irqs).ok()? & ENABLE != 0
         } else {
             debugctl::has(Bits::LBR, irqs)
         };
         // Architectural records exist up to the configured depth.
-        let depth_before = match architectural && !records {
+        let depth_before = match architectural && !is_recording {
             true => Some(Msr::IA32_LBR_DEPTH.read_safe(irqs).ok()?),
             false => None,
         };
@@ -89,7 +89,7 @@ impl Lbr {
                             false => value,
                         };
                         let before = msr.read_safe(irqs);
-                        before.is_ok_and(|before| records || holds(msr, before, adapt, irqs))
+                        before.is_ok_and(|before| is_recording || holds(msr, before, adapt, irqs))
                     });
             hold && (!has_info || info.nth(n).read_safe(irqs).is_ok())
         });

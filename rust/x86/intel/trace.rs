@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Intel PT and BTS, which trace branches. Their drivers (`arch/x86/events/intel/pt.c`, `bts.c`)
-//! have PMUs of their own, `intel_pt` and `intel_bts`, and share the PMI with the core PMU's.
+//! have PMUs of their own, `intel_pt` and `intel_bts`, and share the PMI with the driver of the
+//! core PMU.
 //!
 //! The built-in driver also handles their part of the PMI. A driver that is [called in its
 //! place](crate::x86::builtin::nmi) has to do so itself:
@@ -10,7 +11,8 @@
 //! - BTS has no status bit. Its events are paused during the PMI, because they use no counter that
 //!   GLOBAL_CTRL could stop.
 //!
-//! Events may stay open when the module is unloaded: from then on, the built-in driver serves them.
+//! Their events may stay open when the module is unloaded: from then on, the built-in driver serves
+//! them.
 
 use crate::{
     bindings,
