@@ -85,8 +85,8 @@ pub(crate) struct Offered {
 }
 
 impl Machine {
-    /// Makes the PMUs that were `found`. They are not [registered](Self::register) yet. `builtin`
-    /// is the result of [`check_layouts`](super::check_layouts).
+    /// Makes the PMUs that were `found`. They are not [offered](Self::offer) to users yet.
+    /// `builtin` is the result of [`check_layouts`](super::check_layouts).
     ///
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
@@ -233,9 +233,9 @@ fn new_pmu(
     } = found;
     let user_read = &common.user_read;
     if let Some(builtin) = user_read.builtin() {
-        hardware.ask(builtin);
+        hardware.use_builtin(builtin);
     }
-    let units = Units::find(hooks::Found {
+    let units = Units::find(hooks::Platform {
         hardware: &mut hardware,
         builtin: user_read.initialised(),
     });

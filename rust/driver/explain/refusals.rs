@@ -9,7 +9,7 @@ use crate::{
     driver::{
         hw::Hardware,
         unit::hooks::{
-            Found,
+            Platform,
             Unit, //
         },
     },
@@ -170,7 +170,7 @@ impl Unit for Refusals {
 
     const FILE: Option<&'static CStr> = Some(c"refusals");
 
-    fn find(_found: &mut Found<'_>) -> Result<Option<Self>> {
+    fn find(_platform: &mut Platform<'_>) -> Result<Option<Self>> {
         Self::new().map(Some)
     }
 

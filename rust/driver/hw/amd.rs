@@ -77,8 +77,8 @@ use kernel::{
     },
 };
 
-/// The time, in milliseconds, after an overflow was handled in which an NMI that nothing else
-/// claims is considered a late one. Mainline: `perf_nmi_window`, `arch/x86/events/amd/core.c`.
+/// The time after a handled overflow, in milliseconds, within which an NMI that nothing else claims
+/// is considered a late one. Mainline: `perf_nmi_window`, `arch/x86/events/amd/core.c`.
 const WINDOW_MS: u32 = 100;
 
 /// The maximum time to wait for the NMI of an overflow, in microseconds. Mainline:
@@ -157,8 +157,8 @@ impl Amd {
         })
     }
 
-    /// Gets from the built-in driver the bits that must be clear in event selects.
-    pub(super) fn ask(&mut self, builtin: &Builtin) {
+    /// Uses the built-in driver's record of the bits that must be clear in event selects.
+    pub(super) fn use_builtin(&mut self, builtin: &Builtin) {
         self.select_mask = Some(builtin.select_mask());
     }
 

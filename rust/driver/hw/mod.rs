@@ -248,11 +248,12 @@ impl Hardware {
         }
     }
 
-    /// Gets the built-in driver's information about the hardware. It need not have initialised.
-    pub(in crate::driver) fn ask(&mut self, builtin: &Builtin) {
+    /// Connects the hardware with the built-in driver's data. The built-in driver need not have
+    /// initialised.
+    pub(in crate::driver) fn use_builtin(&mut self, builtin: &Builtin) {
         match &mut self.interface {
             PmuRegisters::ArchPerfmon(_) => {}
-            PmuRegisters::Amd(it) => it.ask(builtin),
+            PmuRegisters::Amd(it) => it.use_builtin(builtin),
         }
     }
 

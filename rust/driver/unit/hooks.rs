@@ -38,8 +38,8 @@ use kernel::{
     prelude::*, //
 };
 
-/// The machine, in which units [look](Unit::find) for their hardware.
-pub(in crate::driver) struct Found<'a> {
+/// The hardware and the built-in driver, in which units [look](Unit::find) for what they need.
+pub(in crate::driver) struct Platform<'a> {
     /// The hardware. The unit clears its capability here if it cannot be used.
     pub(in crate::driver) hardware: &'a mut Hardware,
     /// The built-in driver, if it has initialised.
@@ -103,7 +103,7 @@ pub(in crate::driver) trait Unit: Sized {
     /// used, which is logged.
     ///
     /// Fails with `ENOMEM`. Process context, at load; changes nothing.
-    fn find(found: &mut Found<'_>) -> Result<Option<Self>>;
+    fn find(platform: &mut Platform<'_>) -> Result<Option<Self>>;
 
     /// Creates the state that callbacks on `cpu` share with the PMI. Called even if the machine
     /// does not have the unit.

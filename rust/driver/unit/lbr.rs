@@ -18,8 +18,8 @@
 pub(super) mod records;
 
 use super::hooks::{
-    Found,
     PlanAndShadow,
+    Platform,
     Site,
     Unit, //
 };
@@ -88,7 +88,7 @@ impl LbrShared {
     /// Publishes the recording of branches: the value of LBR_SELECT, and a set of the kernel's
     /// kinds of branches; [`None`] if branches are not recorded. Must be called before the
     /// recording changes.
-    fn tell(&self, recorded: Option<(u32, u32)>, irqs: &LocalInterruptDisabled) {
+    fn publish(&self, recorded: Option<(u32, u32)>, irqs: &LocalInterruptDisabled) {
         if let Some(mirror) = &self.mirror {
             mirror.set(recorded, irqs);
         }
@@ -190,19 +190,19 @@ impl Branches {
                 };
                 let info = requests().any(|request: Request| !request.bare);
                 let kinds = requests().fold(Kinds::NONE, |all, it| all.or(it.kinds));
-                shared.tell(Some((select, kinds.bits())), cx.irqs());
+                shared.publish(Some((select, kinds.bits())), cx.irqs());
                 shared.select.store(select, Relaxed);
                 Mode::of(self.lbr.is_call_stack(select), info)
             }
         };
         if mode == Mode::OFF {
-            shared.tell(None, cx.irqs());
+            shared.publish(None, cx.irqs());
             // A snapshot since the PMU was disabled may have restarted the recording.
             self.registers.stop(cx.irqs());
         }
-        // After `tell()`: a snapshot in an NMI writes LBR_SELECT, too.
+        // After `publish()`: a snapshot in an NMI writes LBR_SELECT, too.
         let steps = own.state.prepare(wanted);
-        self.take(steps, None, cx.irqs());
+        self.carry_out(steps, None, cx.irqs());
         shared.mode.store(mode.0, Relaxed);
     }
 
@@ -221,10 +221,10 @@ impl Unit for Branches {
 
     const TASK_DATA: Option<&'static CStr> = Some(c"rpmu_lbr");
 
-    fn find(found: &mut Found<'_>) -> Result<Option<Self>> {
-        let branches = Self::find_usable(found.hardware);
+    fn find(platform: &mut Platform<'_>) -> Result<Option<Self>> {
+        let branches = Self::find_usable(platform.hardware);
         if branches.is_none() {
-            found.hardware.pmu.lbr = None;
+            platform.hardware.pmu.lbr = None;
         }
         Ok(branches)
     }
@@ -262,10 +262,10 @@ impl Unit for Branches {
 
     fn restore(&self, own: &mut LbrOwn, shared: &LbrShared, site: Site<'_>) {
         // First, so that no snapshot restarts the recording.
-        shared.tell(None, site.irqs);
+        shared.publish(None, site.irqs);
         self.registers.stop(site.irqs);
         if shared.is_used() {
-            // Not LBR_SELECT, which may be the core's: each driver writes it before it uses it.
+            // Not LBR_SELECT, which threads may share: each driver writes it before it records.
             self.registers.reset(site.irqs);
         }
         shared.mode.store(Mode::OFF.0, Relaxed);
@@ -341,7 +341,7 @@ impl Unit for Branches {
             let saved = data.as_ref().filter(|_| kept);
             let saved = saved.and_then(|data| data.saved(site.id));
             let steps = state.switch_in(wanted, saved);
-            self.take(steps, data.as_deref(), site.irqs);
+            self.carry_out(steps, data.as_deref(), site.irqs);
             if let Some(data) = &mut data {
                 data.save = 0;
             }

@@ -42,8 +42,9 @@
 //!   in the stacks. So `start` is the last step before counters run, and `stop` the first step
 //!   after they stop. From version 4 on, acknowledging a PMI restarts the recording, so branches
 //!   are read before.
-//! - A snapshot of the branches, which a BPF program may take in an NMI, restarts the recording if
-//!   it is published that branches are recorded. So `lbr` first withdraws that, and then stops.
+//! - A snapshot of the branches, which a BPF program may take in an NMI, restarts the recording as
+//!   long as `lbr` publishes that branches are recorded. So `lbr` withdraws this before it stops
+//!   the recording.
 //! - Another CPU may write a counter of the northbridge as soon as it is released. So only
 //!   `release` and `restore`, after the counters are programmed or cleared, release it.
 //!
@@ -73,8 +74,8 @@ use crate::{
     x86::builtin::Builtin, //
 };
 use hooks::{
-    Found,
     PlanAndShadow,
+    Platform,
     Pmi,
     Site,
     Unit, //
@@ -116,9 +117,9 @@ macro_rules! units {
             pub(super) const FILES: &[Option<&CStr>] = &[$(<$unit as Unit>::FILE),*];
 
             /// Looks for the units of a machine. See [`Unit::find`].
-            pub(super) fn find<'a>(mut found: Found<'a>) -> impl Init<Self, Error> + use<'a> {
+            pub(super) fn find<'a>(mut platform: Platform<'a>) -> impl Init<Self, Error> + use<'a> {
                 try_init!(Self {
-                    $($name: Unit::find(&mut found)?,)*
+                    $($name: Unit::find(&mut platform)?,)*
                 }? Error)
             }
 

@@ -13,8 +13,8 @@
 //! cores have no locks.
 
 use super::hooks::{
-    Found,
     PlanAndShadow,
+    Platform,
     Site,
     Unit, //
 };
@@ -105,8 +105,8 @@ impl Unit for Northbridges {
     type Shared = ();
     type TaskData = ();
 
-    fn find(found: &mut Found<'_>) -> Result<Option<Self>> {
-        let interface = found.hardware.pmu.capabilities.interface;
+    fn find(platform: &mut Platform<'_>) -> Result<Option<Self>> {
+        let interface = platform.hardware.pmu.capabilities.interface;
         if interface != Interface::AmdLegacy || possible_cpus().count() <= 1 {
             return Ok(None);
         }

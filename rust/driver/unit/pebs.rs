@@ -28,8 +28,8 @@ mod sample;
 
 use super::{
     hooks::{
-        Found,
         PlanAndShadow,
+        Platform,
         Pmi,
         Site,
         Unit, //
@@ -151,9 +151,9 @@ impl Pebs {
             .ok()
     }
 
-    /// Returns the greatest precision, which a microcode update may change. Process context.
+    /// Returns the maximum `precise_ip`, which a microcode update may change. Process context.
     pub(in crate::driver) fn max_precise(&self, hardware: &Hardware) -> u8 {
-        self.precision.greatest().min(hardware.pmu.max_precise())
+        self.precision.max_precise().min(hardware.pmu.max_precise())
     }
 
     /// Returns whether records may contain branches.
@@ -496,8 +496,8 @@ impl Pebs {
     }
 
     /// Brings the counts of precise events up to date with the records in `words`.
-    // Does not use a tally, which takes twice the stack: little stack is left when samples are
-    // read.
+    // Does not use a tally, which takes twice the stack: little stack is left when a sample
+    // includes the counts of its group (`PERF_SAMPLE_READ`).
     #[inline(never)]
     fn count(&self, cx: &OnCpu<'_, Driver>, here: Here<'_>, words: &[AtomicU64]) {
         let precise = here.pebs.counters();
@@ -543,7 +543,7 @@ impl Pebs {
         mut branches: Option<&mut InPmi<'_>>,
     ) {
         if let Some(nmi) = nmi {
-            self.tell_guest(cx, here, nmi);
+            self.report_to_kvm(cx, here, nmi);
         }
         here.pebs.with_records(|| {
             let store = here.pebs.store();
@@ -557,12 +557,12 @@ impl Pebs {
     }
 
     /// Reports an overflow of the guest's buffer to KVM, if the PMI has interrupted a guest with
-    /// precise events. For this, one of these events overflows, which KVM takes for an overflow of
-    /// the buffer (`__kvm_perf_overflow()`, `arch/x86/kvm/pmu.c`).
+    /// precise events. To do so, reports an overflow of one of these events, which KVM takes for an
+    /// overflow of the buffer (`__kvm_perf_overflow()`, `arch/x86/kvm/pmu.c`).
     ///
     /// Mainline: `x86_pmu_handle_guest_pebs()`, `arch/x86/events/intel/core.c`.
     #[inline]
-    fn tell_guest(&self, cx: &OnCpu<'_, Driver>, here: Here<'_>, nmi: &NmiContext) {
+    fn report_to_kvm(&self, cx: &OnCpu<'_, Driver>, here: Here<'_>, nmi: &NmiContext) {
         let counters = CounterMask::from_bits(here.pebs.of_guests.load(Relaxed));
         if !counters.is_empty() && self.guests.are_interrupted(nmi) {
             self.overflow_of_guest(cx, here, counters, nmi);
@@ -723,10 +723,10 @@ impl Unit for Pebs {
     type Shared = PebsShared;
     type TaskData = ();
 
-    fn find(found: &mut Found<'_>) -> Result<Option<Self>> {
-        let pebs = Self::find_usable(found.hardware, found.builtin);
+    fn find(platform: &mut Platform<'_>) -> Result<Option<Self>> {
+        let pebs = Self::find_usable(platform.hardware, platform.builtin);
         if pebs.is_none() {
-            found.hardware.pmu.capabilities.pebs_format = None;
+            platform.hardware.pmu.capabilities.pebs_format = None;
         }
         Ok(pebs)
     }
@@ -804,8 +804,8 @@ impl Unit for Pebs {
         shared.counters()
     }
 
-    /// Uses the records before the branch records are read, if they have branches of their own.
-    /// Otherwise wants the branch records for them.
+    /// Makes samples of the records before the branch records are read, if records contain branches
+    /// themselves. Otherwise requests the branch records for them.
     #[inline(always)]
     fn pmi_early(
         &self,

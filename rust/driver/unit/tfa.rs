@@ -10,8 +10,8 @@
 //! counter at the next rotation after a 1 is written; here, at once.
 
 use super::hooks::{
-    Found,
     PlanAndShadow,
+    Platform,
     Site,
     Unit, //
 };
@@ -82,8 +82,8 @@ impl Unit for Tfa {
     type Shared = ();
     type TaskData = ();
 
-    fn find(found: &mut Found<'_>) -> Result<Option<Self>> {
-        let uses_counter = found.hardware.pmu.capabilities.tsx_uses_counter_3;
+    fn find(platform: &mut Platform<'_>) -> Result<Option<Self>> {
+        let uses_counter = platform.hardware.pmu.capabilities.tsx_uses_counter_3;
         Ok(uses_counter.then_some(Self {
             allow_abort: AtomicBool::new(true),
         }))

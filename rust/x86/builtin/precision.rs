@@ -33,7 +33,7 @@ impl Precision {
 
     /// Returns the maximum `precise_ip`. The built-in driver's hardware must be
     /// [reserved](crate::x86::reserve). Any context.
-    pub fn greatest(&self) -> u8 {
+    pub fn max_precise(&self) -> u8 {
         // SAFETY: By the type invariant the function is bound. It uses its argument, a PMU, only on
         // hybrids, which this driver refuses.
         let precise = unsafe { bindings::rpmu_helper_max_precise() };

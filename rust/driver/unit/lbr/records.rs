@@ -84,7 +84,7 @@ impl Branches {
         let functions = perf::bind_sched_task().and_then(|()| Functions::bind());
         let functions = functions.inspect_err(|error| {
             pr_notice!(
-                "perf_sched_cb_inc(), x86_add_exclusive() or branch_type() is out of reach ({error:?}): \
+                "perf_sched_cb_inc(), x86_add_exclusive() or branch_type() cannot be found ({error:?}): \
                  no branch stacks\n"
             );
         });
@@ -113,7 +113,7 @@ impl Branches {
 
     /// Carries out `steps` before branches are recorded. `data` is the data of the task that was
     /// switched in.
-    pub(super) fn take(
+    pub(super) fn carry_out(
         &self,
         steps: Steps,
         data: Option<&TaskData>,
@@ -197,7 +197,8 @@ impl Branches {
         sampled.recorded.clear();
         // INFO of architectural LBRs has the types of branches, which software filters need.
         let info = mode.needs_info() || self.lbr.is_architectural();
-        // A loop of its own for each kind of registers, with no choice between them in it.
+        // Separate loops for Intel's and AMD's registers, so that no iteration has to choose
+        // between them.
         match &self.registers {
             LbrRegisters::Intel(it) => {
                 for age in 0..it.depth() {
@@ -375,12 +376,12 @@ impl InPmi<'_> {
             stack,
         } = &mut **sampled;
         let functions = &self.branches.functions;
-        let asked_for = recorded.select(request, |branch| {
+        let selected = recorded.select(request, |branch| {
             let aborts = branch.flags.has(Flags::ABORT);
             let kind = functions.kind(branch.from, branch.to, aborts, irqs);
             Kinds::from_bits(kind)
         });
-        stack.fill(*latest, asked_for.map(|it| (it.from, it.to, it.flags)));
+        stack.fill(*latest, selected.map(|it| (it.from, it.to, it.flags)));
         sample.add_branches(event, stack);
     }
 }

@@ -96,7 +96,7 @@ impl Batch<'_, '_> {
 
 /// Hands the sample to the perf core: as an overflow, or only for output.
 #[inline(always)]
-fn give(
+fn deliver(
     cx: &OnCpu<'_, Driver>,
     event: &Event<Driver>,
     sample: &mut Sample<'_>,
@@ -183,7 +183,7 @@ impl Samples {
         let mut sample = Sample::new(input.period);
         batch.regs.set_ip(ip, true);
         batch.add_time(&mut sample, input);
-        give(
+        deliver(
             cx,
             input.event,
             &mut sample,
@@ -247,7 +247,7 @@ impl Samples {
                 branches.add_to(&mut sample, event, irqs);
             }
         }
-        give(cx, event, &mut sample, batch.regs.as_regs(), is_overflow);
+        deliver(cx, event, &mut sample, batch.regs.as_regs(), is_overflow);
         if event.samples_registers() {
             // Other events must not sample the registers of this record.
             batch.regs.reset(batch.nmi.map(NmiContext::regs));
