@@ -42,7 +42,7 @@ use crate::{
                 limits_now,
                 try_pinned,
                 CountersOnly,
-                Told, //
+                ReleaseOutcome, //
             },
             siblings::{
                 Core,
@@ -78,7 +78,7 @@ use seat::{
 
 impl Driver {
     /// Returns whether `cpu` has an online sibling thread; if `cpu` is [`None`], whether every
-    /// online CPU has one. False where the threads of a core need not agree.
+    /// online CPU has one. False where the threads of a core need not coordinate.
     pub(in crate::driver) fn always_has_sibling(&self, cpu: Option<CpuId>) -> bool {
         let has_sibling = |cpu| sibling(cpu).is_some();
         self.shares_a_core
@@ -111,7 +111,7 @@ impl Driver {
         let thread = founding.sharing.core.lock(irqs).join(this.as_u32());
         if thread.is_none() {
             pr_warn!(
-                "CPU {} is the third thread of its core, of which two know what the others use; \
+                "CPU {} is the third thread of its core, but only two coordinate their use of counters: \
                  counts may be wrong\n",
                 this.as_u32()
             );
@@ -275,11 +275,11 @@ impl Driver {
                 return;
             }
         }
-        self.release_claim(cx, seat, own);
+        self.release_usage(cx, seat, own);
     }
 
     #[inline(never)]
-    fn release_claim(&self, cx: &PmuDisabled<'_, Self>, seat: Seat, own: &mut CallbackState) {
+    fn release_usage(&self, cx: &PmuDisabled<'_, Self>, seat: Seat, own: &mut CallbackState) {
         let Some(mut release) = own.smt.release(&mut own.schedule) else {
             return;
         };
@@ -290,15 +290,15 @@ impl Driver {
         let Some(mut core) = self.core(seat, cx.irqs()) else {
             return;
         };
-        let Told {
+        let ReleaseOutcome {
             woken,
             keeps_places,
             contends,
-        } = release.tell(&mut core, seat.thread, is_over, now);
+        } = release.report(&mut core, seat.thread, is_over, now);
         drop(core);
         own.rotation.placed_within |= contends && !is_over;
         // Groups are brought forward at the end of an interval only.
-        if keeps_places && (!is_over || own.rotation.may_put_off()) {
+        if keeps_places && (!is_over || own.rotation.may_keep_places()) {
             cx.keep_places();
         }
         resched(cx.pmu(), woken);

@@ -61,8 +61,8 @@ pub(in crate::driver) struct RotationState {
     pub(super) brought_forward: bool,
     /// Set if groups were placed within this interval, while the threads of the core contended.
     pub(in crate::driver) placed_within: bool,
-    /// Set if the last [`may_put_off`](Self::may_put_off) has put off groups that were brought
-    /// forward.
+    /// Set if the last [`may_keep_places`](Self::may_keep_places) has put off groups that were
+    /// brought forward.
     put_off: bool,
     /// The bits of the keys with which groups could ride on counters of others, at the end of the
     /// last interval ([`Wants::rideable`](crate::logic::rotation::Wants::rideable)).
@@ -84,10 +84,11 @@ impl RotationState {
         })
     }
 
-    /// Returns whether groups may stay behind refused ones, for which this thread has the right of
-    /// way. If groups were brought forward, they may stay only every other time: they would wait
-    /// for ever if the sibling cannot make way.
-    pub(in crate::driver) fn may_put_off(&mut self) -> bool {
+    /// Returns whether refused groups, for which this thread has the right of way, may keep their
+    /// places before the groups that were placed instead of them. With groups that were brought
+    /// forward, they may do so only every other time: otherwise these groups would wait for ever if
+    /// the sibling cannot make way.
+    pub(in crate::driver) fn may_keep_places(&mut self) -> bool {
         self.put_off = self.brought_forward && !self.put_off;
         let may = self.put_off || !self.brought_forward;
         self.brought_forward &= !may;

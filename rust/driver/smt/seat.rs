@@ -95,7 +95,7 @@ impl Sharing {
     }
 }
 
-/// Returns whether the threads of a core have to agree with one another on this machine.
+/// Returns whether the threads of a core have to coordinate on this machine.
 ///
 /// They need not if each core has one thread and no further CPU can go online.
 pub(in crate::driver) fn is_needed(model: &Model, ht_workaround: bool) -> bool {

@@ -260,7 +260,7 @@ impl ThreadState {
     }
 
     /// Records that the plan in `schedule` is programmed. Returns the [`Release`] that has to be
-    /// [reported](Release::tell) to the core, if any.
+    /// [reported](Release::report) to the core, if any.
     #[inline]
     pub fn release<T: Copy + PartialEq>(
         &mut self,
@@ -278,7 +278,7 @@ impl ThreadState {
     }
 }
 
-/// A thread whose plan is programmed, and whose usage and needs have to be [reported](Self::tell)
+/// A thread whose plan is programmed, and whose usage and needs have to be [reported](Self::report)
 /// to the core.
 #[must_use]
 #[derive(Debug)]
@@ -286,7 +286,7 @@ pub struct Release<'a>(&'a mut ThreadState);
 
 /// The driver's tasks after reporting a [`Release`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ReleaseOutcome {
     /// The sibling's CPU, if it has to schedule again: it has waited for a resource that is free
     /// now, or has to make way.
     pub woken: Option<u32>,
@@ -305,22 +305,22 @@ impl Release<'_> {
 
     /// Reports to the core. At the end of an interval (`is_over`), the right of way may change;
     /// `clock` returns the time in nanoseconds.
-    pub fn tell(
+    pub fn report(
         self,
         core: &mut Core,
         thread: Thread,
         is_over: bool,
         clock: impl FnOnce() -> u64,
-    ) -> Told {
+    ) -> ReleaseOutcome {
         let ThreadState { usage, needs, .. } = self.0;
         let now = || needs.at.unwrap_or_else(clock);
-        let told = Told {
+        let outcome = ReleaseOutcome {
             woken: core.release(thread, *usage, needs, is_over, now),
             keeps_places: core.has_way(thread),
             contends: needs.contends,
         };
         *needs = Needs::default();
-        told
+        outcome
     }
 }
 

@@ -33,8 +33,8 @@ use rpmu_logic::logic::sched::limits::Limits;
 use rpmu_logic::logic::sched::usage::ThreadUsage;
 use rpmu_logic::logic::smt::protocol::{
     CountersOnly,
-    ThreadState,
-    Told, //
+    ReleaseOutcome,
+    ThreadState, //
 };
 use rpmu_logic::logic::smt::right_of_way::Share;
 use rpmu_logic::logic::smt::siblings::{
@@ -262,8 +262,8 @@ impl World {
         );
         let Some(seat) = this.seat else { return Ok(()) };
         let release = this.smt.release(&mut this.schedule);
-        let told = release.map(|release| release.tell(&mut self.core, seat, false, || 1));
-        self.check_woken(side, told.unwrap_or_default().woken)
+        let outcome = release.map(|release| release.report(&mut self.core, seat, false, || 1));
+        self.check_woken(side, outcome.unwrap_or_default().woken)
     }
 
     fn hotplug(&mut self, side: usize) -> Result<(), TestCaseError> {
@@ -289,7 +289,7 @@ impl World {
         let sibling = 1 - side;
         if let Some(wants) = &self.sides[sibling].refused {
             let fits = self.would_fit(sibling, wants, true);
-            prop_assert!(woken.is_some() || !fits, "{wants:x?} not told");
+            prop_assert!(woken.is_some() || !fits, "{wants:x?} not woken");
         }
         if let Some(cpu) = woken {
             prop_assert_eq!(cpu, self.sides[sibling].cpu);
@@ -444,8 +444,8 @@ impl SharedCore {
         let this = &mut self.sides[side];
         this.schedule.mark_programmed();
         if let Some(release) = this.smt.release(&mut this.schedule) {
-            let told = release.tell(&mut self.core, this.seat, false, || 1);
-            woken[1 - side] |= told.woken.is_some();
+            let outcome = release.report(&mut self.core, this.seat, false, || 1);
+            woken[1 - side] |= outcome.woken.is_some();
         }
 
         let after = self.counting(side);
@@ -672,13 +672,13 @@ impl TurningCore {
         }
         this.schedule.mark_programmed();
         let (seat, now) = (this.seat, self.now);
-        let Told {
+        let ReleaseOutcome {
             woken,
             keeps_places,
             ..
         } = match this.smt.release(&mut this.schedule) {
-            Some(release) => release.tell(&mut self.core, seat, is_over, || now),
-            None => Told::default(),
+            Some(release) => release.report(&mut self.core, seat, is_over, || now),
+            None => ReleaseOutcome::default(),
         };
         this.keeps_places = keeps_places;
         let [first, second] = self.sides.each_ref().map(|side| *side.smt.usage());
@@ -922,7 +922,7 @@ fn shares_between_two_releases_are_as_of_one_time() {
         }
         assert_eq!(times, [time; 6]);
         let release = smt.release(&mut schedule).expect("groups were refused");
-        let _ = release.tell(&mut core, thread, true, || {
+        let _ = release.report(&mut core, thread, true, || {
             unreachable!("the time is known")
         });
     }

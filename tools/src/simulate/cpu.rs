@@ -616,13 +616,13 @@ impl<'a> Cpu<'a> {
         self.counters.sort_unstable();
         let is_over = std::mem::take(&mut self.is_over);
         let (release, now) = (self.smt.release(&mut self.schedule), self.now);
-        let told = release
+        let outcome = release
             .zip(core)
-            .map(|(release, core)| release.tell(core, self.thread, is_over, || now));
-        let told = told.unwrap_or_default();
-        self.placed_within |= told.contends && !is_over;
+            .map(|(release, core)| release.report(core, self.thread, is_over, || now));
+        let outcome = outcome.unwrap_or_default();
+        self.placed_within |= outcome.contends && !is_over;
         let found = std::mem::take(&mut self.order.found);
-        if !told.keeps_places || is_over && !self.may_put_off() {
+        if !outcome.keeps_places || is_over && !self.may_keep_places() {
             let active = &self.flexible_active;
             let moves = found.into_iter().map(|(group, to)| Move {
                 group,
@@ -637,11 +637,11 @@ impl<'a> Cpu<'a> {
             self.move_all(&moves);
         }
         self.order.offered.fill(false);
-        told.woken.is_some()
+        outcome.woken.is_some()
     }
 
-    /// Mirrors `RotationState::may_put_off()` in `rust/driver/rotation/known.rs`.
-    fn may_put_off(&mut self) -> bool {
+    /// Mirrors `RotationState::may_keep_places()` in `rust/driver/rotation/known.rs`.
+    fn may_keep_places(&mut self) -> bool {
         self.put_off = self.brought_forward && !self.put_off;
         let may = self.put_off || !self.brought_forward;
         self.brought_forward &= !may;
