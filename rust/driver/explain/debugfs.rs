@@ -60,11 +60,11 @@ impl Files {
         }
         for (unit, name) in Units::FILES.iter().enumerate() {
             if let Some(name) = name {
-                let of = Of {
+                let file = UnitFile {
                     machine: machine.clone(),
                     unit,
                 };
-                dir.file(name, of)?;
+                dir.file(name, file)?;
             }
         }
         dir.file(c"users", Users(machine.clone()))?;
@@ -72,14 +72,14 @@ impl Files {
     }
 }
 
-/// The file of a unit, by its index in [`Units::FILES`].
-// Short names of types, because the kernel makes long names from them.
-struct Of {
+/// The file of the unit with this index in [`Units::FILES`].
+// The types have short names, because the symbols of generic functions contain them.
+struct UnitFile {
     machine: Arc<Machine>,
     unit: usize,
 }
 
-impl Writer for Of {
+impl Writer for UnitFile {
     type OwnerModule = <Driver as Operations>::OwnerModule;
 
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

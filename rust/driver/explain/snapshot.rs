@@ -153,7 +153,8 @@ pub(in crate::driver) struct Snapshot {
     failures: [Option<Failure>; failures::KEPT],
     /// The counters that no event may use, see `Tfa::closed()`.
     closed: CounterMask,
-    /// Set if groups that were not tried wait for their turn ([`Policy`]).
+    /// Set if this driver orders the groups, so that groups that were not tried wait for their
+    /// turn.
     takes_turns: bool,
 }
 
@@ -318,8 +319,8 @@ impl Snapshot {
         have_room(wants.map(|wanted| wanted.without(self.closed)))
     }
 
-    /// Writes the events that now hold the `wanted` counters. With a group's event in
-    /// `gets_no_turn`, only writes those that stay.
+    /// Writes the events that now hold the `wanted` counters; if `gets_no_turn` is the first event
+    /// of a group, only those that never give up their counters for this group.
     // The events are not passed as an iterator, which would give the function a long name.
     fn fmt_holders(
         &self,
@@ -362,8 +363,8 @@ impl Snapshot {
         write!(f, ": {}", failure.explanation)
     }
 
-    /// Writes the reason why the group with this `first` event waits: of its failure, or of not
-    /// being tried.
+    /// Writes why the group with this `first` event waits: the reason of its failure, or why it was
+    /// not tried.
     fn fmt_group(&self, first: &WaitingEvent, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_in_group = |it: &&WaitingEvent| it.event.group == first.event.group;
         let members = self.waiting().filter(is_in_group);
@@ -386,7 +387,7 @@ impl Snapshot {
         )?;
         first.event.fmt_task(f)?;
         if first.is_error {
-            return f.write_str(": it found no place, some time ago\n");
+            return f.write_str(": it got no counter, some time ago\n");
         }
         let none = CounterMask::EMPTY;
         let wanted = members.fold(none, |all, it| all.union(it.counters));
@@ -395,7 +396,7 @@ impl Snapshot {
             return self.fmt_holders(wanted, Some(first), "; ", f);
         }
         if !waits_for_turn && !self.takes_turns {
-            return f.write_str(": not tried, behind one that found no place\n");
+            return f.write_str(": not tried, behind a group that got no counter\n");
         }
         f.write_str(": waits for its turn")?;
         self.fmt_holders(wanted, None, " behind ", f)
@@ -414,12 +415,12 @@ impl fmt::Display for Snapshot {
         if self.more_riders != 0 {
             writeln!(
                 f,
-                "# and {} events more that ride on these counters",
+                "# and {} more events that ride on these counters",
                 self.more_riders
             )?;
         }
         f.write_str(
-            "# groups that wait, and their members: the reason; the events on those counters\n",
+            "# waiting groups and their members: the reason; the events on the wanted counters\n",
         )?;
         for waiting in self.waiting() {
             let first = self.first_of(waiting.event.group);
@@ -430,10 +431,10 @@ impl fmt::Display for Snapshot {
             }
         }
         if self.more != 0 {
-            writeln!(f, "# and {} events more", self.more)?;
+            writeln!(f, "# and {} more events", self.more)?;
         }
         // The events that held the counters at that time may not exist any more, so none are named.
-        f.write_str("# the last that found no place, and are not here now\n")?;
+        f.write_str("# the last failures of events that are not on this CPU now\n")?;
         for failure in self.failures.iter().flatten() {
             let number = failure.number;
             let is_placed = self.holders().any(|it| it.event.number == number)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The users of a PMU as text: in the log if they keep this driver from loading, and in debugfs
-//! (`rpmu/users`), since they keep it loaded.
+//! The users of a PMU as text: for the log, if they keep this driver from loading, and for
+//! `rpmu/users` in debugfs, if they keep it loaded.
 
 use crate::{
     driver::Driver,

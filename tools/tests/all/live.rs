@@ -59,10 +59,10 @@ FIXED1 type=0 config=0x0 id=3 may=PMC0,PMC1,PMC2,PMC3,FIXED1 for_ms=4012 pinned 
 PMC2   type=4 config=0x148 id=111 may=PMC2 for_ms=12 task=191 a:b
 PMC0   type=4 config=0x1b7 config1=0x3fffc00002 id=112 may=PMC0,PMC1,PMC2,PMC3 for_ms=12 register=OffcoreResponse0 task=191 a:b
 PMC1   type=3 config=0x10002 id=114 group=112 may=PMC0,PMC1,PMC2,PMC3 for_ms=12 task=191 a:b
-# groups that wait, and their members: the reason; the events on those counters
+# waiting groups and their members: the reason; the events on the wanted counters
 waits type=4 config=0xc000ca3 id=115 members=2 counted_ms=300 task=191 a:b: waits for its turn behind PMC2: id=111
 member type=4 config=0xc4 id=116 group=115
-# the last that found no place, and are not here now
+# the last failures of events that are not on this CPU now
 waits type=4 config=0x777 id=90 members=1 failed=1 ms_ago=9999 task=99 gone: 5 events compete for 4 counters (0xf); PMC2: id=111
 ";
 
@@ -177,7 +177,7 @@ fn the_other_thread_counts_as_well() {
 
 #[test]
 fn nothing_to_see() {
-    let idle = "# counter, event\n# groups that wait\n# the last\n";
+    let idle = "# counter, event\n# waiting groups\n# the last\n";
     let files = Files::new(
         "live-idle",
         &[CPUINFO_FILE, (SIBLINGS, "0\n"), (SCHEDULE_0, idle)],
