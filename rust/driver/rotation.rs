@@ -80,10 +80,9 @@ use known::{
 };
 
 impl Demands {
-    /// Returns the demand of the groups of `context` that contend with one another now, if cached:
-    /// the demand of all groups. If one of these is corrupting, returns the demand of the groups
-    /// that can be on the CPU with its present task; if this is not cached, the demand of all
-    /// groups.
+    /// Returns the cached demand of the groups of `context` that contend with one another now: of
+    /// all groups, or, if one of these is corrupting, of the groups that can be on the CPU with its
+    /// present task. If only the former is cached, returns that.
     fn now(&mut self, context: &Context<'_, Driver>) -> Option<&Wants> {
         let all = follow(&mut *self.contexts, context, None)?;
         let all = all.1.groups.wants();
@@ -214,8 +213,8 @@ fn cgroups_of(context: &Context<'_, Driver>, all: &Wants) -> Option<Cgroups> {
     cgroups.id().map(|_| cgroups)
 }
 
-/// Adds the demand of a group, and the keys of its events. Equal events of one group are taken for
-/// events of two: then a search may find nothing.
+/// Adds the demand of a group, and the keys of its events. The keys of equal events in one group
+/// count as the keys of two groups, so a search for groups that can ride may find none.
 fn add_group(wants: &mut ContextWants, group: EventGroup<'_, Driver>) {
     let mut demand = GroupWants::default();
     group.for_each_event(|event, _| {
@@ -305,7 +304,7 @@ fn on_counters<'a>(
 }
 
 /// Returns the bits of the keys of the events on the CPU that do not rotate with the groups of
-/// `context`. Some of the events of a key may rotate with them.
+/// `context`. Other events with the same key may rotate with them.
 fn keys_beside(
     cx: &PmuDisabled<'_, Driver>,
     (schedule, riders): (&CpuSchedule<EventId>, &Riders),
@@ -463,7 +462,7 @@ impl Driver {
     }
 
     /// Returns whether `event`, which is being added, has to wait until it can count together with
-    /// others of its kind.
+    /// others of its kind: corrupting ones, or ones that are not.
     pub(super) fn waits_for_its_kind(
         &self,
         cx: &Scheduling<'_, Self>,
@@ -514,8 +513,8 @@ impl Driver {
             )
     }
 
-    /// Finds groups that fit behind the group of `event`, which is refused, and makes the perf core
-    /// offer them, or brings them forward.
+    /// Finds groups that fit, among those behind the group of `event`, which is refused, and makes
+    /// the perf core offer them, or brings them forward.
     #[cold]
     pub(super) fn let_others_pass(
         &self,
@@ -571,7 +570,7 @@ impl Driver {
         let mut found = Found::NOTHING;
         let behind = Candidates(cx.behind(event));
         look_ahead(schedule, &mut search, behind, &mut found);
-        self.take_up(cx, cpu, own, event, &found);
+        self.offer_found(cx, cpu, own, event, &found);
         turn.set_left(found.left(), generation);
         if may_ride && found.is_long() {
             turn.set_searched(generation);
@@ -623,7 +622,7 @@ impl Driver {
         let mut found = Found::NOTHING;
         let behind = Candidates(cx.behind(event));
         look_ahead(schedule, &mut search, behind, &mut found);
-        self.take_up(cx, cpu, own, event, &found);
+        self.offer_found(cx, cpu, own, event, &found);
     }
 
     /// Returns the conditions of a search for groups of `context`. `wants` is the demand of all of
@@ -651,7 +650,7 @@ impl Driver {
 
     /// Makes the perf core offer the groups that were `found` behind the group of `event`, or
     /// brings them forward.
-    fn take_up<'a>(
+    fn offer_found<'a>(
         &self,
         cx: &Scheduling<'a, Self>,
         cpu: &Cpu,

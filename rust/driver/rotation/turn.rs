@@ -30,8 +30,8 @@ pub(in crate::driver) struct Turn {
     /// of its context at that time.
     left: AtomicU64,
     left_at: AtomicU64,
-    /// The generation of the event's context, plus 1, at which a long search found the waiting
-    /// groups that can ride on counters of others; 0 before.
+    /// The generation of the event's context, plus 1, at the last long search for waiting groups
+    /// that can ride on counters of others; 0 before the first one.
     searched: AtomicU64,
 }
 
@@ -85,13 +85,13 @@ impl Turn {
         self.searched.store(generation.wrapping_add(1), Relaxed);
     }
 
-    /// Returns whether there was no such search at this `generation`.
+    /// Returns whether no [search](Self::set_searched) is recorded for this `generation`.
     pub(in crate::driver) fn may_search_again(&self, generation: u64) -> bool {
         self.searched.load(Relaxed) != generation.wrapping_add(1)
     }
 
-    /// Updates and returns the group's share of the time, where this is the group's first event.
-    /// `running` is the event's total time on counters; both times are in nanoseconds.
+    /// Updates and returns the share of the time of the group whose first event this is. `running`
+    /// is the event's total time on counters; both times are in nanoseconds.
     pub(in crate::driver) fn share(&self, now: u64, running: u64) -> u64 {
         let mut share = Share::from_parts(self.share.each_ref().map(|part| part.load(Relaxed)));
         let value = share.account(now, running);
@@ -101,7 +101,7 @@ impl Turn {
         value
     }
 
-    /// Charges the group, where this is its first event. `running` is the event's total time on
+    /// Charges the group whose first event this is. `running` is the event's total time on
     /// counters. Returns the time on counters since the last charge; both are in nanoseconds.
     pub(in crate::driver) fn charge(&self, running: u64) -> u64 {
         let ran = self.uncharged(running);
