@@ -35,10 +35,10 @@ pub(super) fn announce(pmu: &CorePmu, predecessor: bool) {
     driver.units.announce(&driver.hardware);
     if let Some(erratum) = pmu.model.ht_erratum {
         if driver.shares_a_core {
-            pr_info!("events 0xd0 to 0xd3 have their counters to themselves in a core (erratum {erratum})\n");
+            pr_info!("events 0xd0 to 0xd3 keep the core's other thread off their counters (erratum {erratum})\n");
         } else if threads_per_core() > 1 {
             pr_notice!(
-                "events 0xd0 to 0xd3 can spoil the counts of the core's other thread (erratum \
+                "events 0xd0 to 0xd3 can corrupt the counts of the core's other thread (erratum \
                  {erratum}): ht_workaround=0\n"
             );
         }

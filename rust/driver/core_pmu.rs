@@ -93,7 +93,7 @@ has_internals!(Driver.internals, EventData.internals);
 pub(crate) type CorePmu = perf::Pmu<Driver>;
 
 impl Driver {
-    /// Makes the driver of a PMU with this `hardware`. `cpus` is what [`new_cpus`] has made.
+    /// Makes the driver of a PMU with this `hardware`. `cpus` is the result of [`new_cpus`].
     ///
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
@@ -118,8 +118,8 @@ impl Driver {
         KBox::try_init(driver, GFP_KERNEL)
     }
 
-    /// Returns whether the core's other thread or TSX can take counters of this PMU and free them
-    /// again, and this driver can then make a CPU schedule its events anew.
+    /// Returns whether the core's other thread or TSX can free counters for events of this PMU, and
+    /// this driver can then make a CPU schedule its events again.
     pub(super) fn can_resched(&self) -> bool {
         (self.shares_a_core || self.units.tfa.is_some()) && self.common.can_resched
     }

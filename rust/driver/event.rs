@@ -81,7 +81,7 @@ pub(crate) struct EventData {
     pub(super) last_place: LastPlace,
     /// The event's part of a counter that it shares.
     pub(super) shared: Ride,
-    /// For [`perf_core`](crate::perf_core).
+    /// The state of [`perf_core`](crate::perf_core).
     pub(super) internals: EventState,
 }
 

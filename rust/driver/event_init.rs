@@ -272,7 +272,7 @@ pub(super) fn check_period(
     period: u64,
 ) -> Result<(), Refusal> {
     let (hardware, data) = (&driver.hardware, event.data());
-    // Like mainline, which here does not report missing BTS, but a wrong period.
+    // As in mainline, the error blames the period, not the missing BTS.
     if data.is_too_short(hardware, period) || period == 1 && data.counts_branches(hardware) {
         return Err(Refusal::PeriodTooShort);
     }
@@ -282,7 +282,7 @@ pub(super) fn check_period(
     Ok(())
 }
 
-/// Copies the attributes that affect scheduling. `own_type` is the type of the PMU's own events.
+/// Copies the attributes that this driver uses. `own_type` is the type of the PMU's own events.
 fn attributes(attr: &perf::Attr<'_>, own_type: u32) -> Attributes {
     Attributes {
         event_type: EventType::decode(attr.event_type(), own_type),

@@ -45,7 +45,7 @@ pub(super) fn bind_sampling() -> bool {
     let bound = perf::bind_sampling();
     if let Err(error) = bound {
         pr_notice!(
-            "perf_event_overflow() is out of reach ({error:?}): events count and do not sample\n"
+            "perf_event_overflow() cannot be found ({error:?}): events count and do not sample\n"
         );
     }
     bound.is_ok()
@@ -58,9 +58,9 @@ pub(super) fn bind_resched() -> bool {
     perf_core::bind_perf_pmu_resched()
         .inspect_err(|error| {
             pr_notice!(
-                "perf_pmu_resched() is out of reach ({error:?}): a counter that another CPU sets \
-                 free is taken when events rotate, not at once, exclusive groups and those led by \
-                 software events wait longer, and allow_tsx_force_abort stays as it is\n"
+                "perf_pmu_resched() cannot be found ({error:?}): events get a counter that another CPU \
+                 frees when they rotate, not at once, exclusive groups and groups led by software \
+                 events wait longer, and allow_tsx_force_abort cannot be changed\n"
             );
         })
         .is_ok()
@@ -72,7 +72,7 @@ pub(super) fn bind_resched() -> bool {
 pub(super) fn find_ibs() -> Option<Ibs> {
     Ibs::find().unwrap_or_else(|error| {
         pr_notice!(
-            "forward_event_to_ibs() is out of reach ({error:?}): for precise events, name the PMU ibs_op\n"
+            "forward_event_to_ibs() cannot be found ({error:?}): open precise events on the PMU ibs_op\n"
         );
         None
     })

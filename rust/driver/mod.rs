@@ -14,7 +14,7 @@
 //!  counting    values and counts        rotation/known   a CPU: the demand of its contexts
 //!  rotation    the end of an interval   counter_use      a counter: its event, its last value
 //!  pmi         an overflow (NMI)        event            an event: what it asks for
-//!  hotplug     a CPU comes, goes        hw               the registers
+//!  hotplug     a CPU comes or goes      hw               the registers
 //!  suspend     suspend, resume
 //!  sysfs       the PMU's files          Features of a PMU: unit, by its hooks
 //!                                       unit/lbr         branch stacks
@@ -45,8 +45,8 @@
 //!```
 //!
 //! A new feature is a file in `unit/` and a line in the list in `unit/mod.rs`, whose documentation
-//! says what a feature may use. An event that needs more than a counter has a [`Way`](event::Way)
-//! of its own, and `ways` calls the feature that counts it.
+//! says what a feature may use. An event that needs more than a counter has its own
+//! [`Way`](counter_use::Way), and `ways` calls the feature that counts it.
 //!
 //! # Access to the state
 //!

@@ -131,8 +131,8 @@ pub(super) fn reserve(pmu: &CorePmu, predecessor: bool) -> Result<Reservation> {
     })
 }
 
-/// Logs the counters' register that something else has reserved; [`None`]: it has been released
-/// meanwhile.
+/// Logs that something else has reserved this `register` of the counters; [`None`] if it has
+/// released the register meanwhile.
 pub(super) fn log_reserved(register: Option<Msr>) {
     match register {
         Some(register) => pr_err!(
@@ -164,7 +164,7 @@ pub(super) fn check_counters(pmu: &CorePmu, cpu: Option<CpuId>) -> Result {
             return Err(ENODEV);
         }
         Err(e) => {
-            pr_err!("the PMU cannot be stopped: IA32_PERF_GLOBAL_CTRL is not there\n");
+            pr_err!("the PMU cannot be stopped: IA32_PERF_GLOBAL_CTRL is missing\n");
             return Err(e);
         }
     }

@@ -7,8 +7,8 @@
 //! are scheduled anew. With this driver they continue to count.
 //!
 //! On shutdown the perf core removes the CPUs' own events, but events of tasks count until their
-//! CPU is stopped. So each CPU is [given back](super::hotplug::give_back): after `kexec`, the next
-//! kernel finds the registers in this state, and its driver would refuse a PMU with selected events
+//! CPU is stopped. So each CPU is [given back](super::hotplug::give_back). Otherwise the next
+//! kernel, after `kexec`, would find selected events, and its driver would refuse the PMU
 //! (`check_hw_exists()`, `arch/x86/events/core.c`).
 
 use super::CorePmu;

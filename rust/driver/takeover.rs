@@ -118,7 +118,8 @@ fn log_not_found(not_found: &NotFound, widest: Option<&CorePmu>) -> Error {
 #[inline(never)]
 fn log_other(name: &CStr) -> Error {
     pr_err!(
-        "the PMU in charge is {name:?}, not the core PMU of a CPU with one kind of cores; keep it\n"
+        "the PMU in charge is {name:?}, not the core PMU of a CPU with one type of cores; it stays in \
+         charge\n"
     );
     ENODEV
 }

@@ -81,7 +81,7 @@ impl Periods {
         rest
     }
 
-    /// Adds to the surplus: a counter that starts at `value` overflows by that many occurrences
+    /// Adds to the surplus the occurrences by which a counter that starts at `value` overflows
     /// later than after `left`.
     pub(in crate::driver) fn add_surplus(&self, value: u64, left: i64, hardware: &Hardware) {
         let programmed = hardware.limits.width.sign_extend(value).wrapping_neg();

@@ -56,11 +56,11 @@ use kernel::{
 const _: () = {
     assert!(
         ADDRESSABLE_GP as u32 == perfmon::MAX_GP,
-        "CPUID is decoded for other general-purpose counters than have addresses"
+        "`logic` and `x86` differ in the number of general-purpose counters"
     );
     assert!(
         MAX_FIXED as u32 == perfmon::MAX_FIXED,
-        "there are fixed counters without a field"
+        "`logic` and `x86` differ in the number of fixed counters"
     );
 };
 
@@ -245,7 +245,8 @@ const fn bit(register: ExtraRegister) -> u32 {
     1 << register.index()
 }
 
-/// Fails if the register does not exist. The register keeps its value.
+/// Returns whether the extra register holds a written value, and restores its value. Fails if the
+/// register does not exist.
 fn extra_holds_a_value(msr: Msr, irqs: &LocalInterruptDisabled) -> Result<bool> {
     let before = msr.read_safe(irqs)?;
     let value = before ^ SOME_BITS;

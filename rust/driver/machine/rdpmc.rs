@@ -157,8 +157,8 @@ impl UserRead {
         builtin.filter(|builtin| builtin.has_initialised())
     }
 
-    /// Lets users read counters until `self` is dropped, if the built-in driver has not prepared
-    /// that. Process context.
+    /// Prepares reading counters by `rdpmc` until `self` is dropped, unless the built-in driver has
+    /// prepared it. Process context.
     pub(in crate::driver) fn prepare(&self) {
         if let Some(builtin) = &self.builtin {
             builtin.lend(&self.counters);

@@ -19,19 +19,19 @@ use kernel::prelude::*;
 
 /// The part of the PMI that belongs to Intel PT and BTS.
 pub(in crate::driver) struct Tracing {
-    /// [`None`] if the built-in driver's functions are out of reach.
+    /// [`None`] if the built-in driver's functions cannot be found.
     tracers: Option<Tracers>,
 }
 
 impl Tracing {
-    /// Finds the functions of the machine's tracers. Logs a notice if they are out of reach.
+    /// Finds the functions of the machine's tracers. Logs a notice if they cannot be found.
     ///
     /// Process context.
     #[inline(never)]
     pub(in crate::driver) fn new() -> Self {
         let tracers = Tracers::find().inspect_err(|error| {
             pr_notice!(
-                "the built-in driver's NMI handler is out of reach ({error:?}): it takes overflows \
+                "the built-in driver's NMI handler cannot be replaced ({error:?}): it takes overflows \
                  while events of intel_pt or intel_bts are open\n"
             );
         });
@@ -40,7 +40,7 @@ impl Tracing {
         }
     }
 
-    /// Returns the built-in driver's NMI handler, unless it is out of reach.
+    /// Returns the built-in driver's NMI handler, if it was found.
     pub(in crate::driver) fn handler(&self) -> Option<&builtin::nmi::Handler> {
         self.tracers.as_ref().map(Tracers::handler)
     }

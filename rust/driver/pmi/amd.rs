@@ -3,7 +3,7 @@
 //! The PMI of AMD's PMUs.
 //!
 //! LVTPC does not mask itself, so each overflow raises an NMI. An NMI that is raised while another
-//! one is handled stays pending until the end of that, and may find nothing left to do.
+//! one is handled stays pending until that one ends, and may find nothing left to do.
 //!
 //! Mainline: `amd_pmu_handle_irq()` and `amd_pmu_v2_handle_irq()`, `arch/x86/events/amd/core.c`.
 

@@ -91,7 +91,8 @@ impl Setting<Driver> for AllowForceAbort {
     }
 }
 
-/// `switch_max_percent`: the maximum part of the time for ending turns by overflow (`switch`).
+/// `switch_max_percent`: the maximum share of a CPU's time, in percent, for rotations that
+/// overflows cause (`switch`).
 pub(super) struct SwitchMaxPercent;
 
 impl Setting<Driver> for SwitchMaxPercent {
