@@ -51,7 +51,7 @@ pub(super) fn bind_sampling() -> bool {
     bound.is_ok()
 }
 
-/// Binds the function that makes a CPU schedule its events anew. Returns whether it is bound.
+/// Binds the function that makes a CPU schedule its events again. Returns whether it is bound.
 ///
 /// Process context.
 pub(super) fn bind_resched() -> bool {

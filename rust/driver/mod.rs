@@ -13,7 +13,7 @@
 //!  program     the counters of a plan   pmi/hypervisors  a CPU: values for hypervisors
 //!  counting    values and counts        rotation/known   a CPU: the demand of its contexts
 //!  rotation    the end of an interval   counter_use      a counter: its event, its last value
-//!  pmi         an overflow (NMI)        event            an event: what it asks for
+//!  pmi         an overflow (NMI)        event            an event: its demand and periods
 //!  hotplug     a CPU comes or goes      hw               the registers
 //!  suspend     suspend, resume
 //!  sysfs       the PMU's files          Features of a PMU: unit, by its hooks

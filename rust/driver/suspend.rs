@@ -3,8 +3,8 @@
 //! Suspend and resume of the last CPU. (For the other CPUs, see [`hotplug`](super::hotplug).)
 //!
 //! The perf core removes neither this CPU's events nor those of the task that suspends the machine.
-//! The built-in driver does nothing, and after resume the boot CPU's events do not count until they
-//! are scheduled anew. With this driver they continue to count.
+//! The built-in driver does nothing, so after resume the boot CPU's events do not count until they
+//! are scheduled again. With this driver they continue to count.
 //!
 //! On shutdown the perf core removes the CPUs' own events, but events of tasks count until their
 //! CPU is stopped. So each CPU is [given back](super::hotplug::give_back). Otherwise the next

@@ -4,8 +4,8 @@
 //! locks, calls to other CPUs, CPU hotplug, suspend and resume, kernel symbols, random numbers,
 //! files in debugfs, references to the module.
 //!
-//! Nothing here knows the processor's registers or events. Each module could be proposed for the
-//! kernel crate, except [`symbols`], [`layout`] and [`parameter`], which say why not.
+//! Nothing here refers to the registers of the PMU or to events. Each module could be proposed for
+//! the kernel crate, except [`symbols`], [`layout`] and [`parameter`], which say why not.
 
 pub mod btf;
 pub mod call;

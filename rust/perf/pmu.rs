@@ -132,7 +132,7 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// [`Registration`](super::Registration).
     fn unmapped(&self, _event: &Event<Self>, _mm: &Mm) {}
 
-    /// Returns whether the mmap page of an event whose user may read its counter now shows the
+    /// Returns whether the mmap page of the event, whose user may read its counter, is to show the
     /// counter's index. Any context.
     fn has_user_index(&self, _event: &Event<Self>) -> bool {
         false

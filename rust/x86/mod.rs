@@ -3,8 +3,8 @@
 //! The x86 hardware, and the parts of the x86 kernel code that belong to it, without `unsafe`.
 //!
 //! All code that is specific to the processor is here: MSRs, `CPUID`, the local APIC's performance
-//! counter entry, NMIs, the topology. None of it knows what an event or a schedule is. It must not
-//! import [`crate::perf`], the driver or a model.
+//! counter entry, NMIs, the topology. None of it refers to events or schedules. It must not import
+//! [`crate::perf`], the driver or a model.
 //!
 //! # Contexts
 //!

@@ -39,7 +39,7 @@ pub(in crate::driver) struct Common {
     pub(in crate::driver) orders_groups: bool,
     /// Set if an event's overflow can make the groups on a CPU rotate early (`switch`).
     pub(in crate::driver) can_switch: bool,
-    /// Set if this driver may need to make another CPU schedule its events anew, and can.
+    /// Set if this driver may need to make another CPU schedule its events again, and can do so.
     pub(in crate::driver) can_resched: bool,
     /// User space's access to counters by `rdpmc`. Has the handle of the built-in driver, if that
     /// was found.

@@ -18,8 +18,8 @@
 //! - No count grows while the registers are set to 0, from the first write until the last event's
 //!   value is updated: the PMU is stopped, and a register value below the remembered one adds
 //!   nothing.
-//! - An NMI that reads an event does not set the registers to 0. One does so that handles an
-//!   overflow, or restarts the slots.
+//! - An NMI that reads an event does not set the registers to 0; an NMI that handles an overflow or
+//!   restarts the slots does.
 //! - Metrics are never halted ([`PmiState::halt`]); a metric that an NMI has stopped is skipped
 //!   because it is a stopped event.
 
@@ -96,11 +96,11 @@ impl<'a, 'c> Topdown<'a, 'c> {
         self.remember_written(counter, event, metrics.count(counter));
     }
 
-    /// Brings the counts of all slots and metrics up to date. Sets the registers to 0 if `anew`.
-    /// The counters must be stopped.
-    pub(in crate::driver) fn read(self, anew: bool) {
+    /// Brings the counts of all slots and metrics up to date, and then sets the registers to 0 if
+    /// `reset`. The counters must be stopped.
+    pub(in crate::driver) fn read(self, reset: bool) {
         self.count_metrics(false);
-        if anew {
+        if reset {
             self.set_zero();
         }
     }

@@ -5,8 +5,8 @@
 //! While SVM is off, a counter with the bit HostOnly does not count at all. KVM calls the built-in
 //! driver when it turns SVM on and off (`amd_pmu_enable_virt()`, `amd_pmu_disable_virt()`,
 //! `arch/x86/events/amd/core.c`). The built-in driver stores the bits to clear, HostOnly or none,
-//! in the CPU's `cpu_hw_events.perf_ctr_virt_mask`. Then it programs its own events anew, of which
-//! there are none while another driver is in charge, and with PerfMonV2 sets all bits of
+//! in the CPU's `cpu_hw_events.perf_ctr_virt_mask`. Then it programs its own events again (there
+//! are none while another driver is in charge), and with PerfMonV2 sets all bits of
 //! PerfCntrGlobalCtl.
 //!
 //! If the built-in driver has not initialised, nothing sets the mask when a CPU comes up, but KVM's
