@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Determines which files of a crate use which others, by the items that they name.
+"""Finds the uses between the files of a crate, by the items that they name.
 
-`pub use` re-exports an item. In the layers `looked_through`, a user of the item uses the file that defines it. In other layers it
-uses the file that re-exports it, and a submodule that uses its own parent does not count as a use.
+`pub use` re-exports an item. In the layers `looked_through`, code that names the item uses the file that defines it. In other
+layers it uses the file that re-exports it, and a submodule that names its parent does not use it.
 """
 
 from collections import defaultdict
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from layers import rust
 
-# No chain of `use` is longer.
+# No chain of re-exports is longer.
 MOST_STEPS = 8
 
 
@@ -32,22 +32,22 @@ class Crate:
         self.tests = {module + (name,) for module, source in self.sources.items() for name in rust.test_modules(source)}
         self.paths = {m: [p for p in rust.paths(source) if not p.is_test] for m, source in self.sources.items()}
         self.definitions = {module: rust.definitions(source) for module, source in self.sources.items()}
-        self.handed_on = {m: {p.name for p in paths if p.is_public} for m, paths in self.paths.items()}
+        self.reexported = {m: {p.name for p in paths if p.is_public} for m, paths in self.paths.items()}
         self.imported = {}
         for module, paths in self.paths.items():
             self.imported[module] = {p.name: p.segments for p in reversed(paths) if p.name and not p.module}
 
     def uses(self):
-        """Returns the uses between files, except in tests: from module to module, the first use."""
+        """Returns the uses outside of tests: for each module, the first use of each other module."""
         found = defaultdict(dict)
         for module, source in self.sources.items():
             if self._is_for_tests(module):
                 continue
             lines_of_use = {path.line for path in self.paths[module] if path.name}
             named = [(path.segments, path.line, path) for path in self.paths[module] if not path.is_public]
-            # What it hands on, and uses itself.
+            # Items that the module both re-exports and uses.
             for token in source.tokens:
-                if token.kind == "ident" and token.text in self.handed_on[module] and token.line not in lines_of_use:
+                if token.kind == "ident" and token.text in self.reexported[module] and token.line not in lines_of_use:
                     named.append(((token.text,), token.line, None))
             for segments, line, path in named:
                 absolute = path.in_crate(module) if path is not None else None
@@ -58,10 +58,10 @@ class Crate:
                     found[module].setdefault(target, Use(line, segments[-1]))
         return found
 
-    def circles(self):
-        """Returns the sets of modules in which each module uses all others, directly or indirectly."""
+    def cycles(self):
+        """Returns the sets of modules in which each module uses all others, directly or indirectly, and all uses."""
         uses = self.uses()
-        return [circle for circle in _components(uses) if len(circle) > 1], uses
+        return [cycle for cycle in _components(uses) if len(cycle) > 1], uses
 
     def _is_part(self, module, whole):
         return bool(module) and module[0] not in self.looked_through and module[: len(whole)] == whole
@@ -93,7 +93,7 @@ class Crate:
         return self._resolve(module, imported + rest, steps + 1)
 
     def _from(self, module, segments, steps):
-        """Does the same for a path that starts at `module`."""
+        """Returns the same as _resolve() for `segments` that start at `module`, not at an item visible in it."""
         while segments and module + (segments[0],) in self.sources:
             module, segments = module + (segments[0],), segments[1:]
         if module not in self.sources:
@@ -101,7 +101,7 @@ class Crate:
         if not segments or segments[0] in self.definitions[module]:
             return module
         imported = self.imported[module].get(segments[0])
-        hides = bool(module) and module[0] not in self.looked_through and segments[0] in self.handed_on[module]
+        hides = bool(module) and module[0] not in self.looked_through and segments[0] in self.reexported[module]
         if imported is not None and not hides:
             found = self._resolve(module, imported + tuple(segments[1:]), steps + 1)
             if found is not None:
@@ -110,10 +110,10 @@ class Crate:
         return module or None
 
 
-def shortest_circle(uses, circle):
-    """Returns a shortest circle among the modules of the set: each uses the next, and the last the first."""
+def shortest_cycle(uses, cycle):
+    """Returns a shortest cycle among the modules of the set: each uses the next, and the last the first."""
     best = None
-    for start in sorted(circle):
+    for start in sorted(cycle):
         before = {start: None}
         queue = [start]
         for module in queue:
@@ -125,14 +125,14 @@ def shortest_circle(uses, circle):
                     best = path
                 break
             for target in sorted(uses[module]):
-                if target in circle and target not in before:
+                if target in cycle and target not in before:
                     before[target] = module
                     queue.append(target)
     return best
 
 
 def _components(graph):
-    """The strongly connected components of a graph (Tarjan's algorithm)."""
+    """Returns the strongly connected components of a graph (Tarjan's algorithm)."""
     number, lowest, stack, found = {}, {}, [], []
 
     def visit(node):

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from layers import files, rust
 
-# What may import what, besides itself. The crate's root ties everything together.
+# The layers that each layer may import, besides itself. The crate's root ties everything together.
 MAY_IMPORT = {
     "root": {"driver", "kern", "logic", "perf", "perf_core", "x86"},
     "driver": {"kern", "logic", "perf", "perf_core", "x86"},
@@ -21,8 +21,8 @@ MAY_IMPORT = {
     "logic": set(),
     "bindings": set(),
 }
-# The rooms of logic, from the ground up: each may import from those before it.
-LOGIC_ROOMS = (
+# The modules of logic, lowest first: each may import from those before it.
+LOGIC_MODULES = (
     "nospec",
     "tried",
     "user_read",
@@ -39,16 +39,14 @@ LOGIC_ROOMS = (
     "smt",
     "rotation",
 )
-# The number of files in circles, in the layers that have some. It may fall only: none has any.
-IN_CIRCLES = {}
-# The layers in which no `pub use` hides a circle.
+# The layers in which `pub use` does not hide a cycle (layers/files.py).
 LOOKED_THROUGH = ("logic", "bindings", "kern", "x86")
-# Layers that are free of unsafe code and of C.
+# Layers without unsafe code and without C.
 SAFE = ("root", "driver", "logic")
 # Crates that logic must not use, so that it compiles and runs anywhere.
 NOT_CORE = {"alloc", "bindings", "ffi", "kernel", "macros", "pin_init", "std", "uapi", "zerocopy"}
 HELPERS_LIMIT = 200
-# A PMU on rust/perf alone.
+# The second PMU, on rust/perf alone.
 TALLY = "selftests/tally"
 
 # Directories of build products and of git, which are not checked.
@@ -75,7 +73,7 @@ class Tree:
         self._rust = {}
 
     def rust(self, *folders):
-        """(path, Source) of the Rust files below the folders."""
+        """Yields (path, Source) of the Rust files below the folders."""
         for path, text in self.files.items():
             if path.endswith(".rs") and path.startswith(tuple(f"{folder}/" for folder in folders)):
                 if path not in self._rust:
@@ -84,7 +82,7 @@ class Tree:
 
 
 def layer_of(path):
-    """The layer of a file below rust/, and its module path in the crate."""
+    """Returns the layer of a file below rust/, and its module path in the crate."""
     parts = PurePosixPath(path).with_suffix("").parts[1:]
     if len(parts) == 1:
         return "root", ()
@@ -120,72 +118,63 @@ def imports(tree):
                 yield path, line, "takes in a file by its path, past the layers; make it a module of this layer"
 
 
-def rooms_are_in_order(tree):
-    """The rooms of logic import from rooms below them only; their tests may import from all."""
+def logic_is_in_order(tree):
+    """The modules of logic import from modules below them only; their tests may import from all."""
     crate = _crate(tree)
     for module, path in crate.path_of.items():
-        if module[:1] == ("logic",) and len(module) == 2 and module[1] not in LOGIC_ROOMS:
-            yield path, 1, f"logic::{module[1]} has no place in the order of rooms; give it one in LOGIC_ROOMS"
+        if module[:1] == ("logic",) and len(module) == 2 and module[1] not in LOGIC_MODULES:
+            yield path, 1, f"logic::{module[1]} has no place in the order of modules; give it one in LOGIC_MODULES"
     for module, uses in crate.uses().items():
-        if module[:1] != ("logic",) or len(module) < 2 or module[1] not in LOGIC_ROOMS:
+        if module[:1] != ("logic",) or len(module) < 2 or module[1] not in LOGIC_MODULES:
             continue
         for target, use in uses.items():
             above = target[1] if len(target) > 1 else "mod"
-            if target[:1] != ("logic",) or above in LOGIC_ROOMS and LOGIC_ROOMS.index(above) <= LOGIC_ROOMS.index(module[1]):
+            if target[:1] != ("logic",) or above in LOGIC_MODULES and LOGIC_MODULES.index(above) <= LOGIC_MODULES.index(module[1]):
                 continue
             text = f"{module[1]} uses {use.name} of logic::{above}, which is above it; move what both need to the lower one"
             yield crate.path_of[module], use.line, text
 
 
-def no_circles(tree):
-    """No circle of files that use each other."""
+def no_cycles(tree):
+    """Files do not use each other in a cycle."""
     crate = _crate(tree)
-    circles, uses = crate.circles()
-    in_circles = {}
-    for circle in circles:
-        layer = min(circle)[0] if min(circle) else "root"
-        in_circles.setdefault(layer, []).append(circle)
-    for layer, circles in in_circles.items():
-        count, limit = sum(map(len, circles)), IN_CIRCLES.get(layer, 0)
-        if count <= limit:
-            continue
-        for circle in circles:
-            path = files.shortest_circle(uses, circle)
-            first = uses[path[0]][(path + path)[1]]
-            steps = "".join(f", which uses {uses[m][t].name} of {crate.path_of[t]}" for m, t in zip(path[1:], path[2:] + path[:1]))
-            text = f"uses {first.name} of {crate.path_of[path[1]]}{steps}: a circle; move what they share below them"
-            if limit:
-                text += f" ({count} files of rust/{layer} are in circles, the limit is {limit})"
-            yield crate.path_of[path[0]], first.line, text
+    cycles, uses = crate.cycles()
+    for cycle in cycles:
+        path = files.shortest_cycle(uses, cycle)
+        first = uses[path[0]][(path + path)[1]]
+        steps = "".join(f", which uses {uses[m][t].name} of {crate.path_of[t]}" for m, t in zip(path[1:], path[2:] + path[:1]))
+        text = f"uses {first.name} of {crate.path_of[path[1]]}{steps}: a cycle; move what they share below them"
+        yield crate.path_of[path[0]], first.line, text
 
 
-def picture_is_true(tree):
-    """The picture of rust/ in the documentation contains all layers, and the rooms of logic from the top down."""
+def tree_is_documented(tree):
+    """The tree of rust/ in the documentation lists all layers, and the modules of logic from the top down."""
     path = "Documentation/architecture.md"
     if path not in tree.files:
         return
     lines = tree.files[path].split("\n")
     begin = lines.index("rust/") if "rust/" in lines else len(lines)
-    drawn, layer = {}, None  # layer -> its rooms, in their order
+    listed, layer = {}, None  # layer -> its modules, in their order
     for number, line in enumerate(lines[begin + 1 :], begin + 2):
         if not line.startswith("  "):
             break
         name = re.match(r"(  |    )([a-z0-9_]+)/", line)
         if name and name[1] == "  ":
             layer = name[2]
-            drawn[layer] = []
+            listed[layer] = []
         elif name:
-            drawn[layer].append((name[2], number))
-    for layer in sorted(set(MAY_IMPORT) - {"root"} ^ set(drawn)):
-        yield path, begin + 1, f"rust/{layer} is in the picture or a layer, but not both; draw the layers as they are"
-    rooms = [name for name, _ in drawn.get("logic", [])]
-    expected = [room for room in reversed(LOGIC_ROOMS) if room in rooms]
+            listed[layer].append((name[2], number))
+    for layer in sorted(set(MAY_IMPORT) - {"root"} ^ set(listed)):
+        text = "is listed but is no layer" if layer in listed else "is a layer but is not listed"
+        yield path, begin + 1, f"rust/{layer} {text}"
+    modules = [name for name, _ in listed.get("logic", [])]
+    expected = [module for module in reversed(LOGIC_MODULES) if module in modules]
     folders = {parts[2] for parts in (PurePosixPath(name).parts for name in tree.files) if parts[:2] == ("rust", "logic") and len(parts) > 3}
-    for room in sorted(folders & set(LOGIC_ROOMS) - set(rooms)):
-        yield path, begin + 1, f"logic::{room} is missing in the picture"
-    for (room, number), right in zip(drawn.get("logic", []), expected + [None] * len(rooms)):
-        if room != right:
-            yield path, number, f"logic::{room} is not in its place; draw the rooms from the top down"
+    for module in sorted(folders & set(LOGIC_MODULES) - set(modules)):
+        yield path, begin + 1, f"logic::{module} is not listed"
+    for (module, number), right in zip(listed.get("logic", []), expected + [None] * len(modules)):
+        if module != right:
+            yield path, number, f"logic::{module} is not in its place; list the modules from the top down"
             break
 
 
@@ -238,7 +227,7 @@ def tally_is_on_perf(tree):
 
 
 def vpmu_is_independent(tree):
-    """The emulated PMU shares nothing with the driver's logic: a wrong table would pass its tests."""
+    """The emulated PMU shares nothing with the driver's logic, because a wrong table in both would pass the tests."""
     here = "selftests/vpmu"
     advice = "the hardware model must not know what the driver believes; take it from the vendors' event lists"
     for path, target in tree.links.items():
@@ -263,7 +252,7 @@ def helpers_are_short(tree):
     """rust/helpers.c stays a list of one-call wrappers."""
     lines = tree.files.get("rust/helpers.c", "").count("\n")
     if lines >= HELPERS_LIMIT:
-        yield "rust/helpers.c", lines, f"{lines} lines, the limit is {HELPERS_LIMIT - 1}; remove helpers that nobody calls, or write it in Rust"
+        yield "rust/helpers.c", lines, f"{lines} lines, the limit is {HELPERS_LIMIT - 1}; remove unused helpers, or write it in Rust"
 
 
 def licence(tree):
@@ -273,7 +262,7 @@ def licence(tree):
         is_script = lines[0].startswith("#!")
         if not is_script and not _is_source(path):
             continue
-        # Files for QEMU's tree have it in the first comment, as QEMU requires.
+        # Files for QEMU's tree have the line in their first comment, as QEMU requires.
         within = 12 if path.startswith("selftests/vpmu/qemu/") else 1 + is_script
         if not any("SPDX-License-Identifier: GPL-2.0" in line for line in lines[:within]):
             line = 1 + is_script
@@ -295,9 +284,9 @@ def _list(names):
 
 ALL = (
     imports,
-    rooms_are_in_order,
-    no_circles,
-    picture_is_true,
+    logic_is_in_order,
+    no_cycles,
+    tree_is_documented,
     logic_is_pure,
     no_bindings,
     no_unsafe,

@@ -71,14 +71,14 @@ def _end_of_block_comment(text, start):
 
 
 class Path(NamedTuple):
-    """A path as it is written, such as crate::perf::Event, and where."""
+    """A path as it is written, such as crate::perf::Event, and its place."""
 
     segments: tuple
     line: int
     module: tuple  # the inline modules around it
     is_test: bool  # within an item under #[cfg(test)]
-    name: str = ""  # what a `use` calls it here
-    is_public: bool = False  # passed on to others by `pub use`
+    name: str = ""  # the name that a `use` gives it here
+    is_public: bool = False  # re-exported by `pub use`
 
     def in_crate(self, file_module):
         """Returns the path from the crate's root on, or None if its start is unknown."""
@@ -132,7 +132,7 @@ def paths(source):
             for leaf, line, name in leaves:
                 found.append(Path(leaf, line, module, is_test or test_attribute, name, is_public))
             continue
-        elif _is(tokens, index, "pub", "(", "in"):  # says who may use it, and uses nothing
+        elif _is(tokens, index, "pub", "(", "in"):  # a visibility, not a use
             while tokens[index].text != ")":
                 index += 1
         elif _is(tokens, index, "extern", "crate"):

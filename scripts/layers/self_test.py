@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of the rules: each on a small tree with one mistake."""
+"""Tests each rule on small trees with one mistake."""
 
 import os
 import tempfile
@@ -9,7 +9,7 @@ from layers import rules
 SPDX_RS = "// SPDX-License-Identifier: GPL-2.0\n"
 SPDX_SH = "#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0\n"
 
-# A tree without mistakes, although much of it looks like one.
+# A tree without mistakes, but with text that looks like mistakes.
 GOOD = {
     "Makefile": "# SPDX-License-Identifier: GPL-2.0\n",
     "Documentation/architecture.md": """# Architecture
@@ -68,7 +68,7 @@ mod tests {
     "rust/logic/model/mod.rs": SPDX_RS + "mod table;\npub use table::Model as Model;\npub const EMPTY: u64 = 0;\n",
     "rust/logic/model/table.rs": SPDX_RS
     + "use crate::logic::regs::counter;\npub(in crate::logic::model) struct Model(counter::Counter);\n",
-    # Each uses an item that the other's folder re-exports, and no file that uses itself.
+    # b uses an item of a that the parent re-exports: no cycle.
     "rust/kern/mod.rs": SPDX_RS + "mod a;\nmod b;\npub use a::A;\npub use b::B;\npub const C: u64 = 0;\n",
     "rust/kern/a.rs": SPDX_RS + "pub struct A;\n",
     "rust/kern/b.rs": SPDX_RS + "use super::{A as Other, C};\npub struct B(Other);\n",
@@ -83,7 +83,7 @@ mod tests {
 
 DRIVER, KERN, PERF, X86 = (f"rust/{layer}/new.rs" for layer in ("driver", "kern", "perf", "x86"))
 LOGIC = "rust/logic/nospec.rs"
-PICTURE = "Documentation/architecture.md"
+ARCHITECTURE = "Documentation/architecture.md"
 VPMU = "selftests/vpmu"
 
 # (rule, file, its text, the line on which it is wrong). A licence line is put in front, so that the
@@ -115,18 +115,18 @@ BAD = (
     (rules.imports, DRIVER, "use crate::Rpmu;", 2),
     (rules.imports, "rust/bindings/new.rs", "use crate::perf;", 2),
     (rules.imports, "rust/extra/mod.rs", "", 1),
-    (rules.rooms_are_in_order, "rust/logic/regs/new.rs", "use crate::logic::model::Model;", 2),
-    (rules.rooms_are_in_order, "rust/logic/regs/new.rs", "fn f(x: u64) {\n    crate::logic::model::EMPTY\n}", 3),
-    (rules.rooms_are_in_order, "rust/logic/regs/new.rs", "use super::super::model::{self};", 2),
-    (rules.rooms_are_in_order, "rust/logic/attic.rs", "", 1),
-    (rules.no_circles, "rust/logic/regs/counter.rs", "use super::period::Period;\npub struct Counter;\n#[cfg(test)]\nmod tests;", 2),
-    (rules.no_circles, "rust/kern/a.rs", "pub struct A;\nfn f() {\n    super::B\n}", 4),
-    (rules.no_circles, "rust/kern/a.rs", "use crate::kern::b;\npub struct A;", 2),
-    (rules.no_circles, "rust/kern/mod.rs", "mod a;\nmod b;\npub use b::B;\npub const C: Option<B> = None;", 5),
-    (rules.picture_is_true, PICTURE, GOOD[PICTURE].replace("  kern/         the kernel\n", ""), 4),
-    (rules.picture_is_true, PICTURE, GOOD[PICTURE].replace("  kern/", "  cellar/       coal\n  kern/"), 4),
-    (rules.picture_is_true, PICTURE, GOOD[PICTURE].replace("    regs/       registers\n", ""), 4),
-    (rules.picture_is_true, PICTURE, GOOD[PICTURE].replace("    model/      tables\n", "").replace("  driver/", "    model/      tables\n  driver/"), 12),
+    (rules.logic_is_in_order, "rust/logic/regs/new.rs", "use crate::logic::model::Model;", 2),
+    (rules.logic_is_in_order, "rust/logic/regs/new.rs", "fn f(x: u64) {\n    crate::logic::model::EMPTY\n}", 3),
+    (rules.logic_is_in_order, "rust/logic/regs/new.rs", "use super::super::model::{self};", 2),
+    (rules.logic_is_in_order, "rust/logic/unlisted.rs", "", 1),
+    (rules.no_cycles, "rust/logic/regs/counter.rs", "use super::period::Period;\npub struct Counter;\n#[cfg(test)]\nmod tests;", 2),
+    (rules.no_cycles, "rust/kern/a.rs", "pub struct A;\nfn f() {\n    super::B\n}", 4),
+    (rules.no_cycles, "rust/kern/a.rs", "use crate::kern::b;\npub struct A;", 2),
+    (rules.no_cycles, "rust/kern/mod.rs", "mod a;\nmod b;\npub use b::B;\npub const C: Option<B> = None;", 5),
+    (rules.tree_is_documented, ARCHITECTURE, GOOD[ARCHITECTURE].replace("  kern/         the kernel\n", ""), 4),
+    (rules.tree_is_documented, ARCHITECTURE, GOOD[ARCHITECTURE].replace("  kern/", "  extra/        other\n  kern/"), 4),
+    (rules.tree_is_documented, ARCHITECTURE, GOOD[ARCHITECTURE].replace("    regs/       registers\n", ""), 4),
+    (rules.tree_is_documented, ARCHITECTURE, GOOD[ARCHITECTURE].replace("    model/      tables\n", "").replace("  driver/", "    model/      tables\n  driver/"), 12),
     (rules.logic_is_pure, LOGIC, "use kernel::prelude::*;", 2),
     (rules.logic_is_pure, LOGIC, "fn f() -> std::string::String {}", 2),
     (rules.logic_is_pure, LOGIC, "extern crate alloc;", 2),
@@ -186,7 +186,7 @@ def run():
 
 
 def _check(files, links=None):
-    """(name of the rule, finding) for a tree of these files."""
+    """Returns (name of the rule, finding) for a tree of these files."""
     with tempfile.TemporaryDirectory() as top:
         for path, text in files.items():
             os.makedirs(os.path.dirname(f"{top}/{path}"), exist_ok=True)
