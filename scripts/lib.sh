@@ -26,8 +26,8 @@ die() {
 # Kbuild and bwrap would fail later, with a worse message.
 [[ ! $top$cache =~ [[:space:]:] ]] || die "the checkout ($top) and the cache ($cache) must have no blanks or colons in their paths: move the checkout, or set RPMU_CACHE"
 
-# usage TEXT ARGS…: prints TEXT and exits if ARGS ask for help. Exits with an error if the first one is an option that TEXT
-# does not have, or anything where the first line of TEXT names no arguments.
+# usage TEXT ARGS…: prints TEXT and exits if ARGS ask for help. Exits with an error if the first argument is an option that
+# TEXT does not list, or if the first line of TEXT names no arguments and there is one.
 usage() {
 	local text=$1 first=${2:-} arg
 	shift
@@ -56,7 +56,7 @@ files_key() {
 	key "$list"
 }
 
-# explain LOG WHAT: exits with one line on why WHAT failed, as far as its log shows the reason.
+# explain LOG WHAT: exits with an error that says why WHAT failed or, if its log shows no known reason, with the log's end.
 explain() {
 	local log=$1 what=$2 reason
 	reason=$(sed -n 's/^rpmu: error: //p' "$log" | tail -n 1)
@@ -152,8 +152,8 @@ step() {
 }
 
 # cached NAME KEY MIB TITLE FUNCTION: sets $product to the directory NAME-KEY of the cache. If there is none, FUNCTION
-# fills the directory $partial, which is then renamed. The file .complete marks a whole product, since bwrap may have made
-# an empty mount point in its place.
+# fills the directory $partial, which is then renamed. The file .complete marks a whole product: a directory without it may
+# be an empty mount point that bwrap has made.
 cached() {
 	local name=$1 key=$2 mib=$3 title=$4 make=$5
 	product=$cache/$name-$key
@@ -241,9 +241,8 @@ install_host_packages() {
 }
 
 # cargo_in_root ROOT CRATE COMMAND…: runs cargo in the tool root on a crate of the checkout, with Debian's packaged crates
-# instead of the network, and its target directory in the cache. cargo sees the crate's files without their Cargo.lock, in
-# a directory of its own, where it makes another: Debian's crates have no checksums to compare with crates.io's in
-# the repository's file, and their versions differ.
+# instead of the network, and its target directory in the cache. Hides the crate's Cargo.lock, so that cargo makes a
+# temporary one: Debian's crates have other versions than the file, and lack the checksums of crates.io.
 cargo_in_root() {
 	local root=$1 crate=$2 debian='/usr/share/cargo/registry' file
 	shift 2
