@@ -4,7 +4,7 @@
 # Runs commands in a guest's shell; sourced after scripts/lib.sh.
 
 # ask FILE COMMANDS OPTION…: boots a guest with these options of scripts/guest, types COMMANDS, the last of which is
-# exit, and writes its output to FILE. Returns the status of scripts/guest.
+# exit, and writes the guest's output to FILE. Returns the status of scripts/guest.
 ask() {
 	local answer=$1 commands=$2 before status=0
 	shift 2
@@ -12,7 +12,7 @@ ask() {
 	# The shell itself has no time limit.
 	coproc guest { exec timeout --foreground -k 10 1200 "$top/scripts/guest" "$@" 2>&1; }
 	local process=$!
-	# Duplicated, as Bash closes the coprocess's when it ends.
+	# Duplicate the descriptors: Bash closes the coprocess's own when the coprocess ends.
 	exec 3<&"${guest[0]}" 4>&"${guest[1]}"
 	# Input that arrives before the shell runs would be lost.
 	IFS= read -r -t 240 -d '#' before <&3 || true

@@ -6,8 +6,8 @@
 usage "usage: selftests/vpmu/idle.sh [MODEL]
 
 Boots the stock kernel with an idle built-in driver and checks how often QEMU reported to the model what retired: hardly
-ever in the boot and a dd of 1 GB, and never in a loop of some million instructions. These calls are what an idle PMU
-could cost. speed.sh measures the time itself, which depends on the load of the machine. MODEL is QEMU's (default
+ever in the boot and a dd of 1 GB, and never in a loop of some million instructions. An idle PMU can cost
+only these calls. speed.sh measures the time itself, which depends on the load of the machine. MODEL is QEMU's (default
 Haswell)." "$@"
 
 model=${1:-Haswell}

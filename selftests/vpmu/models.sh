@@ -74,15 +74,15 @@ because() {
 says() { grep -qF -- "$1" "$answer"; }
 # shellcheck disable=SC2317
 lacks() { says 'log: Performance Events' && ! says "$1"; }
-# Besides what no test may leave in the log: messages of the built-in driver about a PMU that it rejects.
+# Succeeds if the log has neither messages that fail any test (trouble) nor messages with which the built-in driver rejects a PMU.
 # shellcheck disable=SC2317
 silent() {
 	says 'log: Performance Events' &&
 		! grep -qE '^trouble: |Firmware Bug|[Bb]roken (BIOS|PMU)|PMU not available|PEBS disabled' "$answer"
 }
 
-# topdown SLOTS: the shares of exact_loop, of whose instructions every other is a branch, by the README's table. Each is
-# right to within 1/255, the register's precision. A context switch may drop a fraction of a slot.
+# topdown SLOTS: succeeds if the slots and shares of exact_loop, in which every other instruction is a branch, are as README.md
+# declares: slots except for fractions that context switches drop, shares to within 1/255, the register's precision.
 # shellcheck disable=SC2317
 topdown() {
 	awk -F '[:,]' -v slots="$1" '
@@ -97,7 +97,7 @@ topdown() {
 	{ seen++; off = $2 / slots - sixteenths[$4] / 16; if (!($4 in sixteenths) || off * off >= 1 / 255 / 255) wrong = 1 }
 	END { exit wrong || !seen }' "$answer"
 }
-# perf stat --topdown: its four shares of user and kernel code together make up the whole, none less than 5 %.
+# Succeeds if the four shares that perf stat --topdown prints add up to 100 %, and each is more than 5 %.
 # shellcheck disable=SC2317
 level_1() {
 	awk -F '[:,]' '

@@ -6,8 +6,8 @@
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/vpmu/package.sh
 
-Builds the package, unpacks it into a new directory and runs commands with it on this machine, outside the tool root:
-their output, their status and their counts have to come back." "${1:-}"
+Builds the package, unpacks it into a new directory and runs commands with it on this machine, outside the tool root.
+Checks their output, status and counts." "${1:-}"
 
 root=$("$top/scripts/toolroot")
 kernel=$("$top/scripts/kernel")
