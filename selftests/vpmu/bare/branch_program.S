@@ -5,7 +5,7 @@
  * WRMSR, a program with branches of each class, WRMSR: branch_list has the
  * branches taken from the first WRMSR to the second one, in order: from, to
  * (both from the start of the function), class, and the instructions since the
- * one before, itself included.
+ * previous branch, including this one.
  */
 #include <linux/linkage.h>
 #include <linux/objtool.h>
@@ -68,7 +68,7 @@ SYM_FUNC_START(run_branches)
 	lretq
 	int3
 .Lfar:
-	pop	%rax			/* what the call went through */
+	pop	%rax			/* the operand of the indirect call */
 	mov	%rsp, %rcx
 	mov	%ss, %eax
 	push	%rax

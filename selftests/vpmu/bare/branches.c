@@ -140,7 +140,7 @@ static void stop(const struct run *run)
 	wr(run->off_msr, run->off);
 }
 
-/* The record with this age; 0 is the newest. */
+/* Returns the record with this age; 0 is the newest. */
 static struct record record(unsigned int age)
 {
 	unsigned int depth = bare.lbr_depth, i = age;
@@ -165,7 +165,7 @@ static struct record record(unsigned int age)
 	return r;
 }
 
-/* Whether the target is indirect: not encoded in the instruction. */
+/* Returns true if the target is not encoded in the instruction. */
 static bool predicted(u32 class)
 {
 	return class != BRANCH_REL_JMP && class != BRANCH_REL_CALL && class != BRANCH_FAR;
@@ -180,7 +180,7 @@ static bool mispredicted(u32 class, u64 from, u64 to)
 	return predicted(class) && ((from + to) & 0x1f0) == 0x1f0;
 }
 
-/* Checks such a branch, this many instructions after the last recorded one. */
+/* Checks the record of a branch, this many instructions after the last recorded one. */
 static struct record encode(u32 class, u64 from, u64 to, u64 insns)
 {
 	u64 flag = mispredicted(class, from, to) ? BIT_ULL(63) : 0;

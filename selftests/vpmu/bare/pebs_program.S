@@ -2,10 +2,10 @@
 /*
  * void run_pebs(const struct run *run, const u64 *loads, u64 *stores)
  *
- * As run_between(), with a loop whose every instruction is known by its address
- * and by the registers that it leaves: R8 is the number of rounds that are left,
- * R9 the sum of what was loaded. pebs_ips are the addresses, as offsets, and the
- * first one of the next round.
+ * Like run_between(), with a loop whose instructions can be told apart by their
+ * addresses and by the registers after them: R8 is the number of remaining
+ * rounds, R9 the sum of the loaded values. pebs_ips has the offsets of the
+ * instructions, and of the first one again, which follows the last.
  */
 #include <linux/linkage.h>
 #include <asm/nospec-branch.h>

@@ -61,7 +61,7 @@ static void overflow_clear(void)
 	}
 }
 
-static void pmi_only_if_asked_for(void)
+static void pmi_only_with_int(void)
 {
 	unsigned int c;
 
@@ -251,7 +251,7 @@ static void freeze_without_pmi(void)
 	}
 }
 
-static void no_freeze_unless_asked_for(void)
+static void no_freeze_by_default(void)
 {
 	start_counter(0, LEVEL_OS | WITH_PMI);
 	overflow_at(0, RUN_INSTRUCTIONS / 2);
@@ -330,7 +330,7 @@ static void set_by_software(void)
 const struct check pmi_checks[] = {
 	{ "overflow_status", overflow_status },
 	{ "overflow_clear", overflow_clear },
-	{ "pmi_only_if_asked_for", pmi_only_if_asked_for },
+	{ "pmi_only_with_int", pmi_only_with_int },
 	{ "lvtpc_masks_itself", lvtpc_masks_itself },
 	{ "masked_pmi", masked_pmi },
 	{ "apic_off", apic_off },
@@ -338,7 +338,7 @@ const struct check pmi_checks[] = {
 	{ "pmi_again", pmi_again },
 	{ "freeze_on_pmi", freeze_on_pmi },
 	{ "freeze_without_pmi", freeze_without_pmi },
-	{ "no_freeze_unless_asked_for", no_freeze_unless_asked_for },
+	{ "no_freeze_by_default", no_freeze_by_default },
 	{ "freeze_while_smm", freeze_while_smm },
 	{ "set_by_software", set_by_software },
 	{ }
