@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Converts AMD's event lists, which name neither counters nor what an event counts.
+//! Converts AMD's event lists, which have neither the counters nor the meanings of events.
 //!
 //! They are JSON arrays of flat objects, as Intel's. An event may have a line for each unit (bit of
 //! UMask) and lines for several units together; one without UMask ignores it.

@@ -24,10 +24,10 @@ fn has_prefetches(description: &str) -> bool {
 }
 
 fn meaning_by_name(name: &str) -> String {
-    // For both threads, or for precise sampling: here the same.
+    // The suffixes for both threads and for precise sampling do not change the meaning.
     let name = name.strip_suffix("_ANY").unwrap_or(name);
     let name = name.strip_suffix("_PS").unwrap_or(name);
-    // The same branches; a precise record tells what the misprediction cost.
+    // The same branches; only the precise records differ, which have the misprediction's cost.
     let name = name.strip_suffix("_COST").unwrap_or(name);
     let part = |of: &str, low: u32, high: u32| format!("Part(Activity::{of}, {low}, {high})");
     let all = |of| part(of, 0, WHOLE);

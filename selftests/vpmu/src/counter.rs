@@ -17,9 +17,10 @@ pub(crate) const MASK: u64 = (1 << WIDTH) - 1;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counter {
     value: u64,
-    /// Occurrences since the last whole, for a share that is not a part of them; the same of
-    /// cycles.
+    /// Occurrences since the last whole, if the source's share is not a part of the occurrences
+    /// ([`Share`](crate::share::Share)).
     phase: u64,
+    /// The same for the cycles of [`Source::CyclesWithout`].
     cycles: u64,
 }
 
@@ -70,7 +71,7 @@ impl Counter {
     }
 
     /// Returns the minimum number of instructions and page walks until this many events may have
-    /// happened, or `None` if they cannot.
+    /// happened, or `None` if the source has no events.
     pub(crate) fn instructions_to(
         &self,
         events: u64,

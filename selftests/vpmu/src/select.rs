@@ -68,7 +68,7 @@ impl Select {
         }
     }
 
-    /// Looks up its meaning on this model and the general counters that count it.
+    /// Looks up the event's meaning on this model and the general counters that count it.
     fn look_up(self, model: &Model) -> LookedUp {
         let code = model.list.with_code(self.event, self.umask);
         let with = |cmask, inv, edge| {
@@ -86,7 +86,8 @@ impl Select {
             (None, Some(((_, _, meaning), _))) => Some(*meaning),
             (None, None) => None,
         };
-        // Its own line names the counters; without one, all lines with its code do.
+        // The line with the same fields names the counters or, if there is none, all lines with
+        // the same code.
         let counters = line.map_or_else(
             || code.iter().fold(0, |mask, line| mask | line.counters),
             |line| line.counters,
@@ -111,7 +112,7 @@ impl Select {
         }
         let plain = found.plain.unwrap_or(Meaning::Rate(Activity::Instructions));
         let source = match (self.masked(self.plain().meant(plain, model)), found.own) {
-            // The list has the event with exactly these fields: it occurs in bursts.
+            // The list has a line with just these fields, and they would make the event count 0.
             (Source::Nothing, Some(own)) => self.meant(own, model),
             (_, Some(own)) if found.plain.is_none() => self.meant(own, model),
             (source, _) => source,
@@ -119,9 +120,9 @@ impl Select {
         (source, found.register)
     }
 
-    /// Returns whether general counter `counter` samples it precisely on a model of the
-    /// non-adaptive formats. The lists call INST_RETIRED.ANY_P precise on some models alone, under
-    /// other names. Here it is on all of them: the built-in driver samples it so.
+    /// Returns whether general counter `counter` samples the event precisely on a model with a
+    /// format that is not adaptive. INST_RETIRED.ANY_P is precise on all models, because the
+    /// built-in driver samples it precisely; only some lists say so, under other names.
     pub(crate) fn is_precise(self, model: &Model, counter: usize) -> bool {
         const INST_RETIRED_ANY_P: (u16, u8) = (0xc0, 0);
         let code = model.list.with_code(self.event, self.umask);
@@ -129,7 +130,7 @@ impl Select {
         (self.event, self.umask) == INST_RETIRED_ANY_P || (counters >> counter) & 1 != 0
     }
 
-    /// Clears the fields that only say in which cycles to count.
+    /// Clears CMASK, INV and E, which only select cycles.
     fn plain(self) -> Self {
         Select {
             cmask: 0,
@@ -206,9 +207,9 @@ impl Select {
 
 /// The entries of a model's list for an event select.
 struct LookedUp {
-    /// Its meaning without CMASK, INV and E, if it is listed or architectural.
+    /// The event's meaning without CMASK, INV and E, if it is listed or architectural.
     plain: Option<Meaning>,
-    /// The meaning of the line with just these fields.
+    /// The meaning of the line with exactly these fields.
     own: Option<Meaning>,
     register: Option<Register>,
     counters: u8,

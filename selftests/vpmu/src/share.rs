@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The source of a counter: a share of the CPU's retired instructions and the like.
+//! The source of a counter: a share of the occurrences in the CPU.
 //!
-//! An occurrence is one retired instruction, load, branch, page walk or other thing of which the
-//! share is a part.
+//! An occurrence is one retired instruction, load, store, branch, page walk or another item that
+//! [`Retired`] counts.
 
 use std::ops::RangeInclusive;
 
@@ -21,7 +21,7 @@ use crate::retired::{
 pub(crate) enum Source {
     /// Nothing.
     Nothing,
-    /// A share of the CPU's retired instructions and the like.
+    /// A share of the occurrences in the CPU.
     Share(Share),
     /// The cycles in which no event of the share happens.
     CyclesWithout(Share),
@@ -108,14 +108,14 @@ impl Share {
         }
     }
 
-    /// Returns whether it depends only on the number of instructions, except for interrupts.
+    /// Returns whether the share depends only on the number of instructions, except for interrupts.
     pub(crate) fn is_steady(&self) -> bool {
         let mut kinds = self.kinds;
         kinds[retired::INTERRUPTS] = 0;
         kinds == CYCLES.kinds
     }
 
-    /// Returns whether its occurrences have positions.
+    /// Returns whether the share's occurrences have positions.
     fn has_positions(&self) -> bool {
         self.denominator.is_power_of_two() && self.denominator > 1 && self.high <= self.denominator
     }
@@ -143,7 +143,7 @@ impl Share {
         }
     }
 
-    /// Returns whether it is a part of the occurrences.
+    /// Returns whether the share is a part of the occurrences.
     fn is_part(&self) -> bool {
         self.high - self.low < self.denominator
     }
@@ -220,7 +220,7 @@ impl Share {
 }
 
 impl Source {
-    /// Returns whether it depends only on instructions, page walks and interrupts.
+    /// Returns whether the share depends only on instructions, page walks and interrupts.
     pub(crate) fn is_of_instructions(&self) -> bool {
         match self {
             Source::Nothing => true,
@@ -232,7 +232,7 @@ impl Source {
         }
     }
 
-    /// Returns whether any of these kinds of [`Retired`] are among its occurrences.
+    /// Returns whether the share's occurrences include any of these kinds of [`Retired`].
     pub(crate) fn is_of(&self, kinds: &[usize]) -> bool {
         match self {
             Source::Share(share) => kinds.iter().any(|&kind| share.kinds[kind] != 0),

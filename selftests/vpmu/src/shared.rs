@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! State that the threads of a core share, and the cores of a node.
+//! State that the threads of a core share, and state that the cores of a node share.
 //!
 //! QEMU runs each thread's PMU on a host thread of its own (or both on one, alternately), so all
 //! state here is atomic. No access orders any other: all are relaxed.
@@ -46,10 +46,9 @@ struct Shared {
     offcore_rsp: [AtomicU64; 2],
     /// MSR_LBR_SELECT.
     lbr_select: AtomicU64,
-    /// A counter of this thread counts the sibling's events as well (AnyThread).
+    /// Set if a counter of this thread also counts the sibling's events (AnyThread).
     counts_sibling: AtomicBool,
-    /// The counts that the sibling has retired for those counters, at CPL 0 and above, not yet
-    /// counted.
+    /// The sibling's counts for these counters, at CPL 0 and above, that have not been added yet.
     received: [[AtomicU64; COUNTS]; 2],
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The terms in which AMD's event tables say what an event counts and on which counters.
+//! The types of AMD's event tables: the meanings of events, and their counters.
 //!
-//! A bit of UnitMask selects a unit: a part of the event. The event counts the sum of those
-//! selected.
+//! A bit of UnitMask selects a unit: a part of the event. The event counts the sum of the
+//! selected units.
 
 use crate::retired::{
     CALL,

@@ -33,7 +33,7 @@ pub(super) const MODELS: [Model; COUNT] = [
     zen::ZEN5,
 ];
 
-/// Intel's list of an AMD model.
+/// An empty list of Intel's events, for AMD's models.
 static NO_LIST: List = List {
     events: &[],
     offcore: 0,

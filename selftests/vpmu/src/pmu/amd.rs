@@ -29,8 +29,8 @@ use super::state::Pmu;
 pub(super) const SELECT_WRITABLE: u64 = 0x0000_030f_ffd7_ffff;
 
 impl Pmu {
-    /// Disables the counters that do not exist, as the guest injects errors. Without a register
-    /// that enables counters, all that exist are enabled.
+    /// Disables the counters that injected errors have removed. Without PerfMonV2, enables all
+    /// others, because there no register does.
     pub(super) fn disable_missing(&mut self) {
         if self.model.amd().is_some_and(|amd| !amd.global) {
             self.regs.global_ctrl = self.counter_bits();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counts the CPU's retired instructions and the like.
+//! Counts the occurrences in the CPU that QEMU reports.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -68,7 +68,7 @@ impl Pmu {
         }
     }
 
-    /// Counts on these counters what this thread (`own`) or the sibling retired.
+    /// Counts what this thread (`own`) or the sibling retired on these counters.
     pub(super) fn count(&mut self, user: bool, retired: &Retired, counters: u64, own: bool) {
         let active = self.active(user) & counters;
         for i in 0..self.generals {

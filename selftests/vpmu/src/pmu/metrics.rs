@@ -99,7 +99,7 @@ impl Pmu {
         }
     }
 
-    /// Counts the instructions and the like that retired at CPL 0 or, if `user`, above.
+    /// Counts the shares of what retired at CPL 0 or, if `user`, above.
     pub(super) fn count_metrics(&mut self, user: bool, retired: &Retired) {
         let (unit, metrics) = (self.unit(), self.metrics());
         let mut overflow = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The register map: which MSR a number is, on Intel's CPUs. [`super::amd`] has AMD's.
+//! The register map: the register of each MSR number, on Intel's CPUs. [`super::amd`] has AMD's.
 //!
 //! SDM vol. 4: table 2-2 (architectural MSRs) and the tables of the microarchitectures.
 

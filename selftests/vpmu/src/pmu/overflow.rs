@@ -15,8 +15,8 @@ use crate::accounting::{
 use crate::inject::Injected;
 
 impl Pmu {
-    /// Handles the overflow of the counter with this bit of IA32_PERF_GLOBAL_STATUS, if it did
-    /// overflow.
+    /// If `overflow`, handles the overflow of the counter with this bit of
+    /// IA32_PERF_GLOBAL_STATUS.
     pub(super) fn overflowed(&mut self, overflow: bool, bit: usize, interrupt: bool) {
         if overflow {
             self.regs.global_status |= 1 << bit;
@@ -28,8 +28,7 @@ impl Pmu {
     }
 
     /// Returns how many instructions may retire at this privilege level before QEMU has to call
-    /// [`Pmu::retire`]; negative if a PMI or a record of
-    /// PEBS is due now.
+    /// [`Pmu::retire`]; negative if a PMI or a record of PEBS is due now.
     pub fn budget(&self, user: bool) -> i64 {
         /// Far away, with room for QEMU's additions and subtractions.
         const NEVER: u64 = 1 << 62;

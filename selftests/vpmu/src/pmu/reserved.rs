@@ -47,8 +47,8 @@ const DEBUGCTL_WRITABLE: u64 = DEBUGCTL_LBR | BTF | FREEZE_LBRS_ON_PMI | FREEZE_
 
 pub(super) const LD_LAT_WRITABLE: u64 = 0xffff;
 
-/// Ovf_Uncore, since Nehalem (SDM vol. 4, table 2-15), which this hardware never sets, but which
-/// software may set, and OvfDSBuffer, which only PEBS sets.
+/// Ovf_Uncore, since Nehalem (SDM vol. 4, table 2-15), and OvfDSBuffer. Software can set both. This
+/// hardware never sets Ovf_Uncore, and OvfDSBuffer with PEBS only.
 const STATUS_OVERFLOWS: u64 = (1 << 61) | OVF_DS_BUFFER;
 /// CondChgd, which software can only clear.
 pub(super) const STATUS_COND_CHGD: u64 = 1 << 63;
@@ -103,8 +103,8 @@ impl Pmu {
         }
     }
 
-    /// Returns the bits of AMD's PerfCntrGlobalStatus. Those of freezing are where Intel's are, and
-    /// come with LBR.
+    /// Returns the bits of AMD's PerfCntrGlobalStatus. The bits for freezing are the same as
+    /// Intel's, and exist on CPUs with LBR.
     pub(super) fn amd_status_bits(&self) -> u64 {
         let frozen = match self.model.lbr {
             Some(_) => LBR_FRZ | CTR_FRZ,

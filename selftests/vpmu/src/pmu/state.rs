@@ -49,7 +49,7 @@ pub struct Pmu {
     pub(super) accounting: Arc<Accounting>,
     /// Number of calls of [`Pmu::retire`].
     pub(super) told: u64,
-    /// The register that the accounting MSRs are about.
+    /// The register whose accesses the accounting MSRs report.
     pub(super) accounting_select: u64,
 }
 

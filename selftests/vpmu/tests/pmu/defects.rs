@@ -279,7 +279,7 @@ fn nothing_is_in_a_transaction() {
 }
 
 #[test]
-fn tsx_force_abort_is_there_only_with_the_defect() {
+fn tsx_force_abort_exists_only_with_the_defect() {
     for model in &INTEL_MODELS {
         let mut pmu = Pmu::new(model, 2);
         assert_eq!(
@@ -318,7 +318,7 @@ fn without_the_defect_counter_3_is_like_the_others() {
 }
 
 #[test]
-fn which_models_have_which_defects() {
+fn defects_of_each_model() {
     for model in &INTEL_MODELS {
         let name = model.name;
         let leaks = ["Sandy Bridge", "Ivy Bridge", "Haswell"]

@@ -492,7 +492,7 @@ fn cycles() {
 }
 
 #[test]
-fn qemu_tells_of_branches_only_if_they_are_recorded() {
+fn qemu_reports_branches_only_while_they_are_recorded() {
     for model in LEGACY
         .map(|(model, ..)| model)
         .into_iter()

@@ -107,13 +107,13 @@ fn each(check: impl Fn(&Cpu, usize, Pmu)) {
     }
 }
 
-fn is_there(pmu: &mut Pmu, msr: u32, there: bool, name: &str) {
+fn check_exists(pmu: &mut Pmu, msr: u32, there: bool, name: &str) {
     assert_eq!(pmu.rdmsr(msr).unwrap().is_ok(), there, "{name} {msr:#x}");
     assert_eq!(pmu.wrmsr(msr, 0).unwrap().is_ok(), there, "{name} {msr:#x}");
 }
 
 /// Checks that exactly the bits of `mask` can be written, one by one and all together.
-fn can_set(pmu: &mut Pmu, msr: u32, mask: u64, name: &str) {
+fn check_writable(pmu: &mut Pmu, msr: u32, mask: u64, name: &str) {
     for bit in 0..64 {
         let expected = if mask & (1 << bit) != 0 {
             Ok(())
@@ -188,12 +188,12 @@ fn existing_counters() {
         for index in 0..8 {
             let there = (index as usize) < cpu.general[threads - 1];
             for first in [0xc1, 0x186] {
-                is_there(&mut pmu, first + index, there, cpu.name);
+                check_exists(&mut pmu, first + index, there, cpu.name);
             }
-            is_there(&mut pmu, 0x4c1 + index, there && cpu.full_width(), cpu.name);
+            check_exists(&mut pmu, 0x4c1 + index, there && cpu.full_width(), cpu.name);
             assert_eq!(pmu.rdpmc(index).is_ok(), there, "{}", cpu.name);
             let there = (index as usize) < cpu.fixed;
-            is_there(&mut pmu, 0x309 + index, there, cpu.name);
+            check_exists(&mut pmu, 0x309 + index, there, cpu.name);
             let result = pmu.rdpmc((1 << 30) | index);
             assert_eq!(result.is_ok(), there, "{}", cpu.name);
         }
@@ -203,14 +203,14 @@ fn existing_counters() {
 #[test]
 fn existing_registers() {
     each(|cpu, _, mut pmu| {
-        is_there(&mut pmu, 0x1a6, true, cpu.name);
-        is_there(&mut pmu, 0x1a7, cpu.offcore[1].is_some(), cpu.name);
-        is_there(&mut pmu, 0x3f6, true, cpu.name);
-        is_there(&mut pmu, 0x3f7, cpu.frontend.is_some(), cpu.name);
-        is_there(&mut pmu, 0x329, cpu.metrics.is_some(), cpu.name);
+        check_exists(&mut pmu, 0x1a6, true, cpu.name);
+        check_exists(&mut pmu, 0x1a7, cpu.offcore[1].is_some(), cpu.name);
+        check_exists(&mut pmu, 0x3f6, true, cpu.name);
+        check_exists(&mut pmu, 0x3f7, cpu.frontend.is_some(), cpu.name);
+        check_exists(&mut pmu, 0x329, cpu.metrics.is_some(), cpu.name);
         assert_eq!(pmu.rdpmc(1 << 29).is_ok(), cpu.metrics.is_some());
         assert_eq!(pmu.rdpmc((1 << 29) | 1), Err(Fault));
-        is_there(&mut pmu, 0x391, cpu.version() >= 4, cpu.name);
+        check_exists(&mut pmu, 0x391, cpu.version() >= 4, cpu.name);
         assert_eq!(pmu.rdmsr(0x392).unwrap().is_ok(), cpu.version() >= 4);
         // The branch records of Core 2 and of NetBurst, TSX_FORCE_ABORT, PEBS_ENABLE, DS_AREA, last
         // exception records, Intel PT, the next version's counters
@@ -218,7 +218,7 @@ fn existing_registers() {
             0x40, 0x47, 0x60, 0x67, 0x1da, 0x10f, 0x3f1, 0x600, 0x1db, 0x1dc, 0x1dd, 0x1de, 0x560,
             0x561, 0x570, 0x572, 0x580, 0x58f, 0x4c9, 0x1900,
         ] {
-            is_there(&mut pmu, msr, false, cpu.name);
+            check_exists(&mut pmu, msr, false, cpu.name);
         }
         for msr in [0x38e, 0x345] {
             assert_eq!(pmu.wrmsr(msr, 0), Some(Err(Fault)), "{} {msr:#x}", cpu.name);
@@ -230,7 +230,7 @@ fn existing_registers() {
 fn reserved_bits() {
     const COUNTER: u64 = (1 << 48) - 1;
     each(|cpu, threads, mut pmu| {
-        let mut set = |msr, mask| can_set(&mut pmu, msr, mask, cpu.name);
+        let mut set = |msr, mask| check_writable(&mut pmu, msr, mask, cpu.name);
         let counters = cpu.counters(threads);
         set(0x186, cpu.select);
         set(0x38d, cpu.fixed_ctrl);

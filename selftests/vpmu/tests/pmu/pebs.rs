@@ -191,7 +191,7 @@ fn first_sample(pmu: &mut Pmu, page: &mut Page) -> u64 {
 }
 
 #[test]
-fn a_cpu_has_it_on_request() {
+fn pebs_exists_on_request() {
     for (cpu, format, _) in MODELS {
         let without = Pmu::new(find(cpu), 2);
         let with = pmu(cpu);
@@ -274,7 +274,7 @@ fn reserved_bits_fault() {
     }
 }
 
-/// The next event after the overflow is sampled: with a reset value of -N every N + 1st.
+/// The next event after the overflow is sampled: with a reset value of -N, every N + 1st event.
 #[test]
 fn the_event_after_the_overflow_is_sampled() {
     for (cpu, format, size) in MODELS {

@@ -107,7 +107,7 @@ fn any_thread_counts_both_threads() {
 }
 
 #[test]
-fn any_thread_makes_no_difference_where_there_is_one() {
+fn any_thread_has_no_effect_with_one_thread_per_core() {
     let mut pmu = Pmu::new(find(HASWELL), 1);
     write(&mut pmu, GLOBAL_CTRL, 1);
     select(&mut pmu, 0, INSTRUCTIONS | COUNTS | ANY_THREAD);

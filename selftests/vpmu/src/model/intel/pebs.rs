@@ -8,9 +8,9 @@ use crate::model::spec::{
     PebsFormat, //
 };
 
-/// The lists of Nehalem, Westmere, Haswell and Broadwell name counter 3 alone for load latency, but
-/// IA32_PEBS_ENABLE has LL_EN for four counters, and the built-in driver uses them all. On Sandy
-/// Bridge it does not.
+/// The counters that count load latency with PEBS. The lists of Nehalem, Westmere, Haswell and
+/// Broadwell name counter 3 alone, but IA32_PEBS_ENABLE has LL_EN for four counters, and the
+/// built-in driver uses all four. On Sandy Bridge it uses counter 3 alone.
 const LL_EN: u8 = 0xf;
 
 /// Nehalem and Westmere.

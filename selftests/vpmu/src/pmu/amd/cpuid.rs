@@ -17,8 +17,7 @@ impl Pmu {
         const LBR_STACK: u32 = 1 << 1;
         const LBR_AND_PMC_FREEZE: u32 = 1 << 2;
         let [eax, ebx, ecx, edx] = regs;
-        // Injected: 1 stands for a PMU without PerfMonV2, none for one without more counters
-        // either.
+        // Injected version 1 removes PerfMonV2, and none (0) also removes PerfCtrExtCore.
         let version = self.injected.perfmon(2);
         match leaf {
             1 => [self.injected.signature(eax), ebx, ecx, edx],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The register map: which MSR a number is, on AMD's CPUs.
+//! The register map: the register of each MSR number, on AMD's CPUs.
 //!
 //! APM vol. 2, 13.2 and appendix A.
 

@@ -156,7 +156,7 @@ impl Pmu {
     }
 }
 
-/// Returns an error unless the bits from 47 up to `width` - 1 are equal.
+/// Returns an error unless bits `width` - 1 to 47 are equal.
 fn is_canonical(value: u64, width: u32) -> Result<(), Fault> {
     let value = (value as i64) << (64 - width);
     let extended = value << (width - 48) >> (width - 48);

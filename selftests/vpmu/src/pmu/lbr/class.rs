@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The classes of branches, and which of them are recorded.
+//! The classes of branches, and the filters that select them for recording.
 
 use crate::model::LbrFormat;
 use crate::retired;
@@ -44,7 +44,8 @@ impl Class {
         }
     }
 
-    /// Returns whether such a branch is predicted: the instruction alone does not give the target.
+    /// Returns whether branches of this class are predicted: their instruction does not determine
+    /// the target.
     pub(super) fn is_predicted(self) -> bool {
         !matches!(self, Class::RelativeJump | Class::RelativeCall | Class::Far)
     }

@@ -16,7 +16,7 @@ use crate::model::{
 };
 use crate::pmu::state::Pmu;
 
-/// Mispredicted, in MSR_LASTBRANCH_x_FROM_IP or with the cycles.
+/// The flag of mispredicted branches, in MSR_LASTBRANCH_x_FROM_IP or MSR_LBR_INFO_x.
 const MISPRED: u64 = 1 << 63;
 /// AMD's TO: the branch is of the path that was taken.
 const VALID: u64 = 1 << 63;
@@ -98,8 +98,8 @@ impl Pmu {
     }
 }
 
-/// Returns whether a branch counts as mispredicted. There is no predictor: by declaration, it is if
-/// bits 8:4 of the sum of its addresses are all ones.
+/// Returns whether a branch counts as mispredicted. There is no predictor: by declaration, a branch
+/// of a predicted class is mispredicted if bits 8:4 of the sum of its addresses are all ones.
 fn is_mispredicted(class: Class, branch: &Branch) -> bool {
     class.is_predicted() && branch.from.wrapping_add(branch.to) & 0x1f0 == 0x1f0
 }

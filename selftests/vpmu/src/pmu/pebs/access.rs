@@ -57,7 +57,7 @@ impl Pmu {
         }
     }
 
-    /// Writes a register. A counter that is no longer enabled stays armed until it is.
+    /// Writes a register. Clearing a counter's bit in IA32_PEBS_ENABLE does not disarm it.
     pub(in crate::pmu) fn write_pebs(
         &mut self,
         register: Register,
@@ -100,7 +100,8 @@ impl Pmu {
     }
 }
 
-/// Returns an address, or an error unless the bits beyond `width` are as the highest one in it.
+/// Returns the address, or an error if it is not canonical: if the bits from `width` on differ from
+/// the bit below them.
 fn canonical(address: u64, width: u32) -> Result<u64, Fault> {
     let beyond = 64 - width;
     let extended = ((address as i64) << beyond) >> beyond;

@@ -96,8 +96,8 @@ impl Pmu {
         record
     }
 
-    /// Returns an adaptive record: the groups of MSR_PEBS_DATA_CFG if the flag of any of the
-    /// counters is set, otherwise the basic group alone.
+    /// Returns an adaptive record: the groups that MSR_PEBS_DATA_CFG selects if any of the counters
+    /// has its flag set, otherwise the basic group alone.
     fn adaptive_record(&self, counters: u64, sample: &Sample) -> Vec<u64> {
         let mut groups = match counters & self.adaptive_counters() {
             0 => 0,
@@ -128,9 +128,9 @@ impl Pmu {
         record
     }
 
-    /// Returns the cycles to an instruction's retirement from that of the instruction before it; 0
-    /// if records lack them. Fixed counter 0 does not support them, says the kernel
-    /// (`rwc_get_event_constraints()`).
+    /// Returns the cycles between the retirements of the previous instruction and of this one; 0 if
+    /// records do not have them. Fixed counter 0 does not support them, by the kernel's
+    /// `rwc_get_event_constraints()`.
     fn retire_latency(&self, counters: u64, sample: &Sample) -> u64 {
         let has_them = self.pebs.is_some_and(|pebs| pebs.retire_latency);
         if has_them && counters != 1 << FIXED_SHIFT {

@@ -5,7 +5,7 @@
 use super::*;
 use vpmu::Fault;
 
-fn is_there(pmu: &mut Pmu, msr: u32, there: bool, name: &str) {
+fn check_exists(pmu: &mut Pmu, msr: u32, there: bool, name: &str) {
     assert_eq!(pmu.rdmsr(msr).unwrap().is_ok(), there, "{name} {msr:#x}");
     assert_eq!(pmu.wrmsr(msr, 0).unwrap().is_ok(), there, "{name} {msr:#x}");
 }
@@ -16,12 +16,12 @@ fn counters_at_both_places() {
         let mut pmu = cpu.pmu();
         for index in 0..6 {
             let there = cpu.extended && index < cpu.counters;
-            is_there(&mut pmu, 0xc001_0200 + 2 * index, there, cpu.name);
-            is_there(&mut pmu, 0xc001_0201 + 2 * index, there, cpu.name);
+            check_exists(&mut pmu, 0xc001_0200 + 2 * index, there, cpu.name);
+            check_exists(&mut pmu, 0xc001_0201 + 2 * index, there, cpu.name);
         }
         for index in 0..4 {
-            is_there(&mut pmu, 0xc001_0000 + index, true, cpu.name);
-            is_there(&mut pmu, 0xc001_0004 + index, true, cpu.name);
+            check_exists(&mut pmu, 0xc001_0000 + index, true, cpu.name);
+            check_exists(&mut pmu, 0xc001_0004 + index, true, cpu.name);
             // They are the same registers.
             write(&mut pmu, 0xc001_0000 + index, 0x1234);
             write(&mut pmu, 0xc001_0004 + index, 0x5678);
@@ -32,14 +32,14 @@ fn counters_at_both_places() {
             assert_eq!(pmu.rdpmc(ecx).is_ok(), ecx < cpu.counters, "{}", cpu.name);
         }
         // Counters of the L2 or L3 and of the northbridge
-        is_there(&mut pmu, 0xc001_0230, false, cpu.name);
-        is_there(&mut pmu, 0xc001_0240, false, cpu.name);
+        check_exists(&mut pmu, 0xc001_0230, false, cpu.name);
+        check_exists(&mut pmu, 0xc001_0240, false, cpu.name);
         // Intel's: IA32_PMC0, IA32_PERFEVTSEL0, IA32_FIXED_CTR0, IA32_PERF_GLOBAL_CTRL, the branch
         // records
         for msr in [
             0xc1, 0x186, 0x309, 0x38f, 0x40, 0x67, 0x1c8, 0x680, 0x6c0, 0xdc0,
         ] {
-            is_there(&mut pmu, msr, false, cpu.name);
+            check_exists(&mut pmu, msr, false, cpu.name);
         }
         assert!(pmu.rdmsr(0x1a0).is_none());
     }
@@ -67,7 +67,7 @@ fn global_registers() {
     for cpu in &CPUS {
         let mut pmu = cpu.pmu();
         for msr in [GLOBAL_CTL, GLOBAL_STATUS_CLR, GLOBAL_STATUS_SET] {
-            is_there(&mut pmu, msr, cpu.v2, cpu.name);
+            check_exists(&mut pmu, msr, cpu.v2, cpu.name);
         }
         assert_eq!(pmu.rdmsr(GLOBAL_STATUS).unwrap().is_ok(), cpu.v2);
         assert_eq!(
@@ -123,7 +123,7 @@ fn injected_errors() {
         let last = cpu.counters - 1;
         write(&mut pmu, INJECTED, MISSING);
         for counter in 0..cpu.counters {
-            is_there(&mut pmu, cpu.ctl(counter), counter < 2, cpu.name);
+            check_exists(&mut pmu, cpu.ctl(counter), counter < 2, cpu.name);
         }
         write(&mut pmu, INJECTED, 0);
         // Everything is as before; PerfCntrGlobalCtl must be written again.
