@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why an event does not count all the time: the limit, or the events that hold the counters or
-//! registers that it needs.
+//! The reasons why an event does not count all the time: a limit, or the events that hold the
+//! counters or registers that it needs.
 
 use crate::logic::model::demand::Demand;
 use crate::logic::refusal::Refusal;

@@ -4,8 +4,8 @@
 //!
 //! Resolves names as the perf tool does, ignoring case: the model's list, sysfs, generic names, and
 //! the events of the kernel's and the tool's own PMUs (`tools/perf/util/{parse-events,pmu,pmus}.c`,
-//! `tools/perf/pmu-events/make_legacy_cache.py`). What other PMUs there are is known to the machine
-//! alone: names of known ones are taken.
+//! `tools/perf/pmu-events/make_legacy_cache.py`). The machine's other PMUs are unknown, so the
+//! names of all PMUs in `OTHERS` are accepted.
 
 use crate::data::Listed;
 use crate::logic::model::{
@@ -154,8 +154,8 @@ const TOOL: &[&str] = &[
     "num_packages", "smt_on", "system_tsc_freq", "core_wide", "target_cpu",
 ];
 
-/// Other PMUs: the name or its start, whether perf leaves its events in groups of others, its
-/// fields and its events; none of either if they differ between machines.
+/// Other PMUs: the name or its start, whether perf leaves its events in groups of other PMUs, its
+/// fields and its events. Fields and events are empty if they differ between machines.
 #[rustfmt::skip]
 const OTHERS: &[(&str, bool, &[&str], &[&str])] = &[
     ("msr", true, &["event"],

@@ -24,7 +24,7 @@ use crate::names::{
 };
 use std::cmp::Ordering;
 
-/// The bits of a metric's attr.config that are the same for all, and their value.
+/// The bits of attr.config that are the same for all metrics, and their value.
 const METRIC: (u64, u64) = (0xffff_f8ff, 0x8000);
 
 /// Returns whether perf treats the event as slots.
@@ -198,9 +198,10 @@ fn order(items: &[Item], machine: &Machine) -> Vec<usize> {
     sort(items.len(), follows)
 }
 
-/// Sorts the numbers below `count` as `list_sort()` does (`tools/lib/list_sort.c`), from which the
-/// result depends: a metric in the group of the slots may follow another event there, which follows
-/// a metric from outside, which follows the first metric.
+/// Sorts the numbers below `count` with the algorithm of `list_sort()` (`tools/lib/list_sort.c`).
+/// The result depends on the algorithm, because perf's order has cycles: a metric in the group of
+/// the slots may follow another event there, which follows a metric from outside, which follows the
+/// first metric.
 fn sort(count: usize, follows: impl Fn(usize, usize) -> bool) -> Vec<usize> {
     let merge = |one: Vec<usize>, other: Vec<usize>| {
         let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
