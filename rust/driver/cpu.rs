@@ -171,7 +171,7 @@ impl CallbackState {
     }
 
     /// Switches the counters of this CPU off, and forgets the values of their registers. Keeps the
-    /// record of dirty counters: events may stay, and leave their counts behind later.
+    /// record of dirty counters, since events that stay will leave counts in them.
     fn clear(&mut self, site: Site<'_>) {
         self.shadow
             .reset(|write| site.hardware.write(write, site.irqs));

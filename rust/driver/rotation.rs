@@ -203,8 +203,8 @@ fn walk(
 }
 
 /// Returns the control groups of the task on this CPU, if only part of `context` can be on the CPU
-/// with that task, and the difference matters. It matters where corrupting events halve the
-/// counters, because there the kind of each group decides.
+/// with that task, and a group of `all` is corrupting. Only beside corrupting events, which halve
+/// the counters, does it matter which groups contend.
 fn cgroups_of(context: &Context<'_, Driver>, all: &Wants) -> Option<Cgroups> {
     if !all.any_corrupting() {
         return None;
@@ -238,9 +238,9 @@ fn owes(group: EventGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
     ran.is_some_and(|ran| owes_turns(ran, interval))
 }
 
-/// Charges `group`, and returns its turns since the last charge. That is one turn for a group whose
-/// turns end by overflow, since such turns have lengths of their own. A group that `waits` had to
-/// leave before its overflow, so its time is charged.
+/// Charges `group`, and returns its turns since the last charge. A group whose turns end by
+/// overflow is charged one turn, whatever its length. If such a group `waits`, it had to leave
+/// before its overflow, and is charged by its time like the others.
 ///
 /// Each event keeps the time for which it was charged, so that times of different events are not
 /// compared.
@@ -369,7 +369,7 @@ impl Waiting for Candidate<'_> {
     }
 }
 
-/// Returns the description of the group of `event`, which the perf core offers.
+/// Describes the group of `event`, which the perf core offers.
 fn offered(cx: &Scheduling<'_, Driver>, event: &Event<Driver>) -> Offered {
     let group = cx.group(event);
     let mut demand = GroupWants::default();
@@ -453,7 +453,7 @@ impl Driver {
                     .take(MOST_DISPLACED)
                     .for_each(|group| charge(group, true));
             }
-            // If no group has moved, the perf core moves the first one, as usual. Not if a group
+            // If no group has moved, the perf core moves the first one, as usual, unless a group
             // was just brought forward to that place.
             if moved || brought_forward {
                 cx.keep_order(&context);

@@ -263,7 +263,7 @@ impl Driver {
         let Some(seat) = cpu.sharing.seat() else {
             return;
         };
-        // The common case.
+        // The common case: the plan needs only counters.
         if let Some(used) = own.smt.counters_only_use(&mut own.schedule) {
             if used == own.smt.usage().used {
                 return;
