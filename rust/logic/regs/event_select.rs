@@ -55,8 +55,8 @@ impl EventSelect {
 
     /// AMD: event code, bits 0-7 and 32-35 (`AMD64_EVENTSEL_EVENT`).
     pub const AMD_EVENT: u64 = 0xf_0000_00ff;
-    /// AMD: count in virtual machines only. Both this and [`HOST_ONLY`](Self::HOST_ONLY) count
-    /// everywhere, as do neither. With only one of them, nothing counts while SVM is off
+    /// AMD: count in virtual machines only. With both this and [`HOST_ONLY`](Self::HOST_ONLY), or
+    /// neither, the counter counts everywhere. With one of them, it counts nothing while SVM is off
     /// (EFER.SVME).
     pub const GUEST_ONLY: u64 = 1 << 40;
     /// AMD: count outside of virtual machines only.

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The places where an event counts: in virtual machines, outside of them, or both. GLOBAL_CTRL has
-/// different values there.
+/// a value for each of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountsIn {
     /// Outside of virtual machines: not `attr.exclude_host`.
@@ -98,9 +98,10 @@ pub(super) struct Global {
     has_fixed: bool,
     /// The value of FIXED_CTR_CTRL, if it is known.
     fixed_control: Option<u64>,
-    /// The counters that run, from [`reset`](Self::reset) on: GLOBAL_CTRL as callbacks set it.
+    /// The running counters, valid after [`reset`](Self::reset): the value of GLOBAL_CTRL that a
+    /// callback set last.
     running: CounterMask,
-    /// The value that FIXED_CTR_CTRL is to have when counting resumes.
+    /// The value for FIXED_CTR_CTRL when counting resumes.
     wanted_fixed_control: u64,
 }
 
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_tells_counters_from_other_units() {
+    fn status_separates_counters_from_other_units() {
         let present = CounterMask::first_gp(4) | CounterMask::first_fixed(3);
         const PT: u64 = 1 << 55;
         const FIXED_2: u64 = 1 << 34;

@@ -12,8 +12,8 @@
 //! [`Switches::run`], possibly inside of a callback's call of the same function. The callback then
 //! checks whether the counters that are to run have changed meanwhile, and if so, calls the
 //! function again. For this to be enough, a counter is marked as running or stopped *after* its
-//! register is written. The interrupting call may then see the old mark of the one counter whose
-//! register has just been written, and the callback's next call finds its mark up to date.
+//! register is written. A PMI between the two finds an outdated mark, but only of this counter, and
+//! the mark is up to date when the callback calls the function again.
 //!
 //! Context: the counters' CPU, interrupts off; NMIs included.
 
@@ -191,9 +191,9 @@ mod tests {
     /// A PMI before or after each write halts or resumes counters, and the callback repeats itself
     /// until nothing has changed, as the driver does.
     #[test]
-    fn a_pmi_at_any_time_leaves_what_shall_run() {
+    fn after_a_pmi_at_any_time_the_wanted_counters_run() {
         let enabled = 0b111u64;
-        // Halted before; what the PMI halts, one set after the other.
+        // The counters halted before, and the two sets that the PMI halts in turn.
         for before in 0..8u64 {
             for (first, second) in (0..8u64).flat_map(|a| (0..8u64).map(move |b| (a, b))) {
                 for at in 0..14 {

@@ -83,8 +83,8 @@ impl CounterWidth {
     /// Returns the value to remember for a counter that was written with `value`. `remembered` is
     /// the previous one.
     ///
-    /// The bits above the width have the number of the write, so that two successive writes of the
-    /// same value differ. [`delta`](Self::delta) ignores them. The number wraps, and a width of 64
+    /// The bits above the width number the writes, so that two successive writes of the same value
+    /// differ. [`delta`](Self::delta) ignores these bits. The number wraps, and a width of 64
     /// leaves no room for it.
     pub const fn remember_written(self, remembered: u64, value: u64) -> u64 {
         // With all bits of the width set, adding 1 carries into the bits above.
@@ -178,8 +178,8 @@ impl PeriodRule {
 
     /// Returns the rule for events with this `precise_ip`.
     #[inline]
-    const fn for_precision(self, level: u8) -> Self {
-        if level < 3 || self.shortest_evenly == 0 {
+    const fn for_precision(self, precise_ip: u8) -> Self {
+        if precise_ip < 3 || self.shortest_evenly == 0 {
             return self;
         }
         Self {
@@ -211,7 +211,7 @@ pub struct PeriodLimits {
     /// The counters' width.
     pub width: CounterWidth,
     /// Longest period with which a counter is started: 2^(width - 1) - 1, or 2^31 - 1 if only 32
-    /// bits of counters can be written; less if the module parameter `max_period` is.
+    /// bits of counters can be written; less if the module parameter `max_period` is less.
     pub max_period: u64,
     /// The model's rule.
     pub rule: PeriodRule,
@@ -233,9 +233,9 @@ pub struct Start {
 }
 
 impl PeriodLimits {
-    /// Returns how to start a counter for an event of whose `period` (`hw.sample_period`, or a
-    /// random one) `left` occurrences remain (mostly `hw.period_left`). `left` is 0 or less if the
-    /// period is over.
+    /// Returns the start value of a counter for an event with this `period` (`hw.sample_period`, or
+    /// a random one), of which `left` occurrences remain (mostly `hw.period_left`). `left` is 0 or
+    /// less if the period is over.
     ///
     /// Mainline: `x86_perf_event_set_period()`, `arch/x86/events/core.c`.
     ///
@@ -290,9 +290,9 @@ impl PeriodLimits {
 
     /// Returns the limits for events with this `precise_ip`.
     #[inline]
-    pub const fn for_precision(&self, level: u8) -> Self {
+    pub const fn for_precision(&self, precise_ip: u8) -> Self {
         Self {
-            rule: self.rule.for_precision(level),
+            rule: self.rule.for_precision(precise_ip),
             ..*self
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The register shadow: the known values of one CPU's registers, so that only different values are
+//! The register shadow: the known values of one CPU's registers, so that only changed values are
 //! written.
 //!
 //! A register write costs more than everything else in a context switch, so:
@@ -22,8 +22,8 @@
 //! 2. The PMI handles and writes only *active* counters: a mask that it shares with the driver,
 //!    which removes a counter before [`Shadow::stop`] and adds it after [`Shadow::start`]. The
 //!    shadow does not know the values of active counters.
-//! 3. The PMI stops all counters on entry. On exit it lets the *enabled* counters run, another
-//!    shared mask. The driver sets this mask to the result of [`Shadow::resume`], and clears it
+//! 3. The PMI stops all counters on entry. On exit it lets the counters in another shared mask run,
+//!    *enabled*. The driver sets this mask to the result of [`Shadow::resume`], and clears it
 //!    before [`Shadow::suspend`], immediately before it does the same to the hardware. So a PMI
 //!    before, after or in between leaves the hardware as the shadow has it, and never lets a
 //!    counter run before its event select or control field is written. When the perf core stops an
@@ -205,8 +205,8 @@ impl Shadow {
         self.shares_extra = true;
     }
 
-    /// Stops all counters and clears all registers, whatever their values. Only the extra registers
-    /// are left: they are written before their next use.
+    /// Stops all counters and clears all registers, whatever their values. Leaves only the extra
+    /// registers alone, which are written before their next use.
     ///
     /// No counter may be active.
     pub fn reset(&mut self, mut write: impl FnMut(RegisterWrite)) {
@@ -254,8 +254,8 @@ impl Shadow {
         self.touched
     }
 
-    /// Resumes counting (`perf_pmu_enable`), after all due writes. Returns the only counters that
-    /// the caller has to let run next; `None` if exactly these are running already.
+    /// Resumes counting (`perf_pmu_enable`), after all due writes. Returns the counters that the
+    /// caller has to let run, and no others; `None` if exactly these are running already.
     #[inline]
     #[must_use]
     pub fn resume(&mut self, mut write: impl FnMut(RegisterWrite)) -> Option<CounterMask> {
@@ -377,7 +377,7 @@ impl Shadow {
         }
     }
 
-    /// Stops PERF_METRICS, as [`stop`](Self::stop).
+    /// Stops PERF_METRICS, as [`stop`](Self::stop) does a counter.
     #[cold]
     pub fn stop_metrics(&mut self) {
         self.touched = true;

@@ -150,8 +150,8 @@ fn remembered_values() {
     }
 }
 
-/// What makes lazy programming possible: a counter that is stopped and started again for the
-/// same counting event already holds the value it would be given.
+/// Lazy programming relies on this: a counter that is stopped and started again for the same
+/// counting event already holds its start value.
 #[test]
 fn a_stopped_counting_event_starts_where_it_stopped() {
     let limits = limits(PeriodRule::HASWELL);
@@ -163,7 +163,7 @@ fn a_stopped_counting_event_starts_where_it_stopped() {
 }
 
 #[test]
-fn samples_that_fall_evenly_need_longer_periods() {
+fn evenly_distributed_samples_need_longer_periods() {
     let golden_cove = limits(PeriodRule::GOLDEN_COVE);
     for (level, shortest) in [(0, 2), (2, 2), (3, 128)] {
         let limits = golden_cove.for_precision(level);

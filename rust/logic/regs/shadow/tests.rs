@@ -11,7 +11,7 @@ const CYCLES: EventSelect = EventSelect::event(0x3c, 0x00).counting_user(true);
 const BRANCHES: EventSelect = EventSelect::event(0xc4, 0x00).counting_user(true);
 const BOTH: EventSelect = BRANCHES.counting_kernel(true);
 
-/// A shadow, and the writes that it asked for.
+/// A shadow, and the register writes that it has requested.
 struct Recorder {
     shadow: Shadow,
     writes: Vec<(Register, u64)>,
@@ -67,7 +67,7 @@ impl Recorder {
         self.shadow.needs_clearing(counter)
     }
 
-    /// The writes since the last time.
+    /// Returns the writes since the last call.
     fn take(&mut self) -> Vec<(Register, u64)> {
         core::mem::take(&mut self.writes)
     }
@@ -123,7 +123,7 @@ fn reset_writes_every_register_that_exists_global_control_first() {
     assert_eq!(writes[0], (GlobalControl, 0));
     assert_eq!(writes.len(), 2 + 4 * 2 + 3);
     assert!(writes.iter().all(|(_, value)| *value == 0));
-    // It does not rely on what it knows.
+    // A reset does not rely on known values.
     recorder.reset();
     assert_eq!(recorder.take(), writes);
 }
@@ -140,7 +140,8 @@ fn no_fixed_control_without_fixed_counters() {
 #[test]
 fn first_start_of_a_full_pmu() {
     let writes = full().take();
-    // Counter and event select each; counter of the fixed ones; the two controls.
+    // Each general-purpose counter and its event select, each fixed counter, and the two control
+    // registers.
     assert_eq!(writes.len(), 4 * 2 + 3 + 2);
     assert_eq!(writes[writes.len() - 2], (FixedControl, 0x222));
     assert_eq!(writes[writes.len() - 1], (GlobalControl, 0x7_0000_000f));
@@ -155,7 +156,7 @@ fn switching_out_is_one_write() {
 }
 
 #[test]
-fn switching_in_what_was_switched_out_is_one_write() {
+fn switching_the_same_events_in_again_is_one_write() {
     let mut recorder = full();
     stop_all(&mut recorder, Some(200));
     recorder.take();
@@ -234,7 +235,7 @@ fn a_value_that_was_not_read_is_written() {
 fn the_value_of_a_started_counter_is_not_known() {
     let mut recorder = full();
     recorder.take();
-    // Not what drivers should do; but the counter has moved on, so it has to be written.
+    // The driver does not do this. The counter has counted since, so it has to be written.
     recorder.start(gp(0), BRANCHES, 100);
     assert_eq!(recorder.take(), [(Counter(gp(0)), 100)]);
 }
@@ -367,7 +368,7 @@ fn clearing_comes_before_the_first_programming_and_leaves_nothing_behind() {
     );
     assert!(!recorder.needs_clearing(gp(1), BRANCHES));
 
-    // 0 is written, since it may not be 0 any more.
+    // The counter is written, since it may not be 0 any more.
     recorder.start(gp(1), BRANCHES, 0);
     recorder.resume();
     assert_eq!(
@@ -375,14 +376,14 @@ fn clearing_comes_before_the_first_programming_and_leaves_nothing_behind() {
         [
             (Counter(gp(1)), 0),
             (select(gp(1)), BRANCHES.enabled()),
-            // And none of the others stays behind.
+            // The other clearing events are removed.
             (select(gp(0)), 0),
             (select(gp(2)), 0),
             (select(gp(3)), 0),
             (GlobalControl, 0x2),
         ]
     );
-    // What is programmed stays so.
+    // A programmed event select stays.
     recorder.suspend();
     recorder.shadow.stop(gp(1), None);
     assert!(!recorder.needs_clearing(gp(1), BRANCHES));
@@ -426,7 +427,7 @@ fn metrics_come_and_go_with_the_slots() {
         recorder.take();
         recorder.start(CounterId::SLOTS, CYCLES, 0);
         recorder.shadow.start_metrics();
-        // Not the first one, whose bit is the register's.
+        // Not the first metric, whose bit stands for PERF_METRICS.
         recorder.shadow.set_virtual_active(metric(2), true);
         recorder.resume();
         assert_eq!(
@@ -461,7 +462,7 @@ fn the_second_counter_of_a_pair_comes_and_goes_with_the_first() {
 
     let gp = |n| CounterId::gp(n).unwrap();
     let flops = EventSelect::amd_event(0x003, 0xff).counting_user(true);
-    // In counters 2 and 3, twice; then counter 2 alone is used, with another pair beside it.
+    // A pair on counters 2 and 3, then a pair on 0 and 1; both twice.
     for round in 0..2 {
         writes.clear();
         shadow.start_second(gp(3), MERGE, VALUE, |write| writes.push(write));
@@ -507,7 +508,7 @@ fn the_second_counter_of_a_pair_comes_and_goes_with_the_first() {
 }
 
 #[test]
-fn whatever_changes_what_runs_touches() {
+fn every_change_of_the_running_counters_touches() {
     let changes: [fn(&mut Shadow); 9] = [
         |shadow| shadow.start(gp(1), 0, |_| {}),
         |shadow| shadow.stop(gp(0), None),
