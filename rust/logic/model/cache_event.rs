@@ -113,7 +113,7 @@ impl CacheId {
     }
 }
 
-/// A line of a model's table: an id and its event.
+/// An entry of a model's table: an id and its event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheEvent {
     id: CacheId,
@@ -125,7 +125,7 @@ pub struct CacheEvent {
 impl CacheEvent {
     /// Maps an id to the event `config`.
     pub const fn new(cache: Cache, operation: Operation, outcome: Outcome, config: u64) -> Self {
-        assert!(config != 0, "an event that is none");
+        assert!(config != 0, "an id without an event");
         Self {
             id: CacheId {
                 cache,

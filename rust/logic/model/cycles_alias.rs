@@ -39,11 +39,11 @@ impl CyclesAlias {
         matches!(self, Self::UopsOrPrecDist | Self::InstructionsOrPrecDist)
     }
 
-    /// Returns the event select that replaces `select` in an event with this precision.
-    pub fn apply(self, select: EventSelect, level: u8) -> EventSelect {
+    /// Returns the event select that replaces `select` in an event with this `precise_ip`.
+    pub fn apply(self, select: EventSelect, precise_ip: u8) -> EventSelect {
         let code = match self {
             Self::None => return select,
-            _ if self.has_prec_dist() && level >= 3 => Self::PREC_DIST,
+            _ if self.has_prec_dist() && precise_ip >= 3 => Self::PREC_DIST,
             Self::Uops | Self::UopsOrPrecDist => Self::UOPS_RETIRED,
             Self::Instructions | Self::InstructionsOrPrecDist => Self::INST_RETIRED,
         };

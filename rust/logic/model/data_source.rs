@@ -139,7 +139,7 @@ const fn with(mut loads: Loads, others: &[(usize, u64)]) -> Loads {
     loads
 }
 
-/// The information above the source in a model's data source field of load latencies.
+/// The information in the bits above the source, for load latencies on a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     /// None.
@@ -262,8 +262,8 @@ fn lock(field: u64, locked: u32) -> u64 {
     }
 }
 
-/// Returns why a load had to wait for an earlier store: its data could not be forwarded, or its
-/// address might have been the same.
+/// Returns the reason why a load waited for an earlier store: the store's data could not be
+/// forwarded, or its address might have been the same.
 fn block(field: u64) -> u64 {
     match (bit(field, 6), bit(field, 7)) {
         (false, false) => BLOCK_NA,

@@ -34,7 +34,7 @@ pub struct Model {
     /// The features that the model needs and the driver does not have yet. The driver refuses
     /// machines whose model has needs.
     pub needs: &'static [Need],
-    /// Differences between CPUs of the model.
+    /// The model's peculiarities that its tables do not show.
     pub quirks: &'static [Quirk],
     /// The model's processors.
     pub cpus: &'static [Cpus],
@@ -55,7 +55,7 @@ pub struct Model {
     /// The events that need an extra register programmed: offcore response, load latency
     /// threshold, front-end filter.
     pub extra_register_events: ExtraRegisters,
-    /// Set if the threads of a core share the offcore response registers.
+    /// The sharing of the offcore response registers between the threads of a core.
     pub offcore_scope: Scope,
     /// The erratum by which [corrupting](super::constraint::Constraint::corrupting) events corrupt
     /// the sibling thread's counter, if the model has it. Mainline: `intel_ht_bug()`,
@@ -143,10 +143,10 @@ pub enum LbrFilter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledge {
     /// On entry, in every NMI. A counter that overflows during the handler raises another NMI,
-    /// which finds this overflow or, if the handler has already seen it, none. The APIC has masked
-    /// the entry again, so the handler unmasks it in either case. Mainline does so up to Ivy
-    /// Bridge, on small cores up to Goldmont, and on unknown cores. On Nehalem, counters have
-    /// overflowed after all of them were stopped.
+    /// which finds no overflow if the first one has already handled it. In either case, the APIC
+    /// has masked LVTPC again, and the handler has to unmask it. Mainline does so up to Ivy Bridge,
+    /// on small cores up to Goldmont, and on unknown cores. On Nehalem, counters have overflowed
+    /// after all of them were stopped.
     Early,
     /// After the overflows are handled and before the counters run again. If LVTPC were unmasked on
     /// entry, Haswell and later might raise the NMI twice for one overflow. (Mainline unmasks it
@@ -169,7 +169,7 @@ impl fmt::Display for Need {
     }
 }
 
-/// A difference of some CPUs from their model's tables, which depends on CPUID.
+/// A peculiarity of a model that its tables do not show. Some depend on CPUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quirk {
     /// Erratum AAJ80: if CPUID marks retired mispredicted branches as absent, the event for
@@ -181,7 +181,7 @@ pub enum Quirk {
     /// `arch/x86/events/intel/core.c`.
     ReferenceCyclesAnywhere,
     /// The abort of a TSX transaction can be recorded twice as a branch, the second time without
-    /// its flag. Mainline: `lbr_double_abort`, `arch/x86/events/intel/core.c`.
+    /// the abort flag. Mainline: `lbr_double_abort`, `arch/x86/events/intel/core.c`.
     AbortRecordedTwice,
     /// The latency word of a PEBS record has two values: the instruction's latency, and from bit 32
     /// on the latency of its cache access. Mainline: `PMU_FL_INSTR_LATENCY`,

@@ -6,8 +6,8 @@
 //! LBR_SELECT, whose value is from a [request](crate::logic::sample::lbr::Request). Two events can
 //! share the register if they have the same value. On a model with two offcore response registers
 //! an event can use either register, with the event code that belongs to it.
-//! [`register_plan`](crate::logic::sched::register_plan) decides which, again whenever events are
-//! added.
+//! [`register_plan`](crate::logic::sched::register_plan) chooses the register, anew whenever events
+//! are added.
 //!
 //! Events with equal [keys](Key), and otherwise equal demands, count the same on one counter.
 
@@ -38,8 +38,8 @@ impl Requirement {
     }
 }
 
-/// The part of an event's configuration that, with its constraint and its extra register, decides
-/// what a counter counts. Events for which all of it is equal can share a counter.
+/// The part of an event's configuration that determines, together with its constraint and its extra
+/// register, what a counter counts. Events that agree in all three can share a counter.
 ///
 /// # Invariants
 ///
@@ -99,7 +99,7 @@ impl Key {
         self.0 != 0 && !self.samples()
     }
 
-    /// Returns the key with the information whether an event is sampled.
+    /// Returns the key for an event that is sampled, or not.
     #[must_use]
     pub const fn with_samples(self, samples: bool) -> Self {
         match samples && self.0 != 0 {
@@ -115,8 +115,8 @@ impl Key {
         self.0 != 0 && (self.0 ^ other.0) & !Self::SAMPLES == 0 && !both_sample
     }
 
-    /// Returns a bit that equal keys have in common, and others mostly not; 0 for a key that shares
-    /// no counter.
+    /// Returns one bit: the same for equal keys, mostly another for different keys; 0 for the key
+    /// of an event that shares no counter.
     #[inline]
     pub const fn bit(self) -> u64 {
         match self.0 {
@@ -126,8 +126,8 @@ impl Key {
         }
     }
 
-    /// Returns a number below `limit`, a power of two, that equal keys have in common, and others
-    /// mostly not.
+    /// Returns a number below `limit`, a power of two: the same for equal keys, mostly another for
+    /// different keys.
     #[inline]
     pub const fn number(self, limit: usize) -> usize {
         // The golden ratio of 64 bits: bits of the product's upper part depend on all bits.
@@ -163,8 +163,8 @@ impl Demand {
     }
 
     /// Returns whether an event with this demand can ride on the counter of one with the demand
-    /// `other`: it would count the same, and not both are sampled. An event with branch stacks has
-    /// a counter of its own.
+    /// `other`: both count the same, and at most one is sampled. An event with branch stacks does
+    /// not ride.
     pub fn can_ride_on(&self, other: &Self) -> bool {
         self.key.is_equal(other.key)
             && self.lbr_select.is_none()

@@ -62,7 +62,7 @@ impl UnitMask {
 /// let find = |config| first_match(TABLE, EventSelect::from_bits(config));
 ///
 /// assert_eq!(find(0x82d0), Some(&TABLE[2]));
-/// // The privilege levels play no part, a counter mask rules a fixed counter out.
+/// // Privilege levels do not matter. A counter mask rules out a fixed counter.
 /// assert_eq!(find(0x3_003c), Some(&TABLE[0]));
 /// assert_eq!(find(0x0100_003c), None);
 /// ```
@@ -191,15 +191,15 @@ impl EventConstraint {
         Self::new(first as u64, (last - first) as u64, 0xf0, counters)
     }
 
-    /// Matches the events of AMD's northbridge (`amd_is_nb_event()`). The cores' counters show the
-    /// northbridge's, so two cores of a node may not use the same one.
+    /// Matches the events of AMD's northbridge (`amd_is_nb_event()`). Counter n of every core of a
+    /// node is the northbridge's counter n, so two cores may not use the same one.
     pub const fn amd_northbridge(counters: u64) -> Self {
         let mut this = Self::new(0xe0, 0, 0xe0, counters);
         this.northbridge = true;
         this
     }
 
-    /// Matches every event. For the last entry of a table that has all countable events.
+    /// Matches every event: the last entry of a table that lists all countable events.
     pub const fn every_event(counters: u64) -> Self {
         Self::new(0, 0, 0, counters)
     }

@@ -4,7 +4,7 @@
 //!
 //! A model holds the properties that its processors share. The machine's counters are from CPUID,
 //! and [`PmuInfo`](super::pmu::PmuInfo) combines the two. [`Model::needs`] lists features that the
-//! model needs and the driver does not have yet: such a machine is refused.
+//! model needs and the driver does not have yet; the driver refuses such a machine.
 
 mod amd;
 pub mod cache_event;

@@ -20,7 +20,7 @@ use crate::logic::regs::{
 pub enum PebsData {
     /// Nothing.
     None,
-    /// The origin of a load's data, and its latency; up to Ice Lake on counter 3 or on any counter.
+    /// The origin of a load's data, and its latency.
     LoadLatency,
     /// The target of a store's data, and its latency (Golden Cove).
     StoreLatency,

@@ -20,9 +20,9 @@ fn no_processor_has_two_models() {
     }
 }
 
-/// The event selects that tell the entries of `table` apart: all codes, AMD's with one of the upper
-/// four bits, and those that an entry asks for, with unit masks of several bits and with a counter
-/// mask.
+/// Returns the event selects that distinguish the entries of `table`: all codes, AMD's codes with
+/// one of the upper four bits, and the entries' own codes, with unit masks of several bits and with
+/// a counter mask.
 fn selects(table: &[EventConstraint]) -> impl Iterator<Item = EventSelect> + '_ {
     let amds = (0..=0xff).map(|code| code | (1 << 32));
     let own = table.iter().map(EventConstraint::code);
@@ -31,8 +31,8 @@ fn selects(table: &[EventConstraint]) -> impl Iterator<Item = EventSelect> + '_ 
     all.map(EventSelect::from_bits)
 }
 
-/// The compile-time check compares entries in pairs. This one sees several earlier entries
-/// that shadow a later one together.
+/// The compile-time check compares entries in pairs. This test finds earlier entries that shadow a
+/// later one together.
 #[test]
 fn every_entry_is_the_first_match_of_some_event() {
     for model in models().chain([&&GENERIC, &&GENERIC_V5]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! K8 to family 14h, and family 16h: CPUID families 0x0F to 0x12, 0x14 and 0x16.
+//! K8 to family 14h, and family 16h: CPUID families 0x0F to 0x14 and 0x16.
 //!
 //! Four counters, each for every event except the northbridge's.
 //!

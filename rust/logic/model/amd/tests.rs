@@ -24,7 +24,7 @@ use crate::logic::{
     sched::assign::Problem, //
 };
 
-/// The counters of an event on a machine with so many of them.
+/// Returns the constraint of an event on a machine with this number of counters.
 fn constraint(model: &'static Model, counters: u8, event: EventSelect) -> Constraint {
     let mut capabilities = Capabilities::decode_amd(&Cpuid::default()).unwrap();
     capabilities.counters = CounterMask::first_gp(counters);
@@ -33,9 +33,9 @@ fn constraint(model: &'static Model, counters: u8, event: EventSelect) -> Constr
 }
 
 /// Mainline refuses this set, six events on six counters: `perf_sched_restore_state()` does not
-/// take back what it has counted.
+/// restore the number of general-purpose counters in use.
 #[test]
-fn the_set_that_mainline_refuses() {
+fn a_set_that_mainline_refuses_fits() {
     let mut problem = Problem::new(6);
     for code in [0x02e, 0x076, 0x080, 0x07d, 0x1c0, 0x000] {
         let constraint = constraint(&AMD_15H, 6, EventSelect::amd_event(code, 0));
@@ -69,7 +69,7 @@ fn three_pairs_fill_six_counters() {
 }
 
 #[test]
-fn northbridge_events_are_the_nodes_on_k8() {
+fn k8_counts_northbridge_events_for_the_node() {
     let northbridge = EventSelect::amd_event(0x0e9, 0x1f);
     assert!(constraint(&AMD_K8, 4, northbridge).northbridge);
     assert!(!constraint(&AMD_K8, 4, EventSelect::amd_event(0x0d0, 0)).northbridge);
@@ -78,7 +78,7 @@ fn northbridge_events_are_the_nodes_on_k8() {
 }
 
 #[test]
-fn generations_are_told_apart() {
+fn each_generation_has_its_model() {
     for (vendor, family, number, expected) in [
         (Vendor::Amd, 0x0f, 0x41, &AMD_K8),
         (Vendor::Amd, 0x10, 0x02, &AMD_K8),

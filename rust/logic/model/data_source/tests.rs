@@ -95,7 +95,7 @@ fn models_differ_in_load_latencies_alone() {
     }
 }
 
-/// A record is memory, and the field any number: bits beyond those that are known say nothing.
+/// The field of a record may have any value: unknown bits have no effect.
 #[test]
 fn reserved_bits_change_nothing() {
     for sources in MODELS {

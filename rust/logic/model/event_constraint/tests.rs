@@ -182,7 +182,7 @@ fn check_refuses_filters_behind_the_whole_event() {
 
 #[test]
 #[should_panic(expected = "not one unit mask bit")]
-fn umask_bits_are_one() {
+fn check_refuses_several_unit_mask_bits() {
     EventConstraint::event_and_umask_bit(0x0ca3, 0x4);
 }
 
@@ -203,7 +203,7 @@ fn check_refuses_a_metric_beyond_the_model() {
 }
 
 #[test]
-fn unit_masks_decide_where_a_line_wants_that() {
+fn entries_can_restrict_the_unit_mask() {
     for (umask, bits, matches) in [
         (UnitMask::Any, 0x00, true),
         (UnitMask::AtMostOneBit, 0x00, true),

@@ -67,7 +67,7 @@ fn requirements() {
             1,
             Ok(Some((OffcoreResponse1, Some(OffcoreResponse0)))),
         ),
-        // What the second register does not take stays on the first.
+        // A value that the second register does not accept stays on the first.
         (&GOLDMONT, 0x01b7, all, Ok(Some((OffcoreResponse0, None)))),
         (
             &GOLDMONT,
@@ -97,12 +97,12 @@ fn absent_registers() {
         OffcoreResponse1, //
     };
     let table = HASWELL.extra_register_events;
-    let only = |register| move |asked| asked == register;
+    let only = |register| move |it| it == register;
     let first = table.requirement(select(0x01b7), 1, only(OffcoreResponse0));
     assert_eq!(first.unwrap().unwrap().alternative, None);
     let second = table.requirement(select(0x01b7), 1, only(OffcoreResponse1));
     assert_eq!(second, Err(NoExtraRegister::Absent));
-    // The value is looked at first.
+    // The value is checked first.
     let wrong = table.requirement(select(0x01b7), 1 << 12, |_| false);
     assert_eq!(wrong, Err(NoExtraRegister::Value));
 }
@@ -120,7 +120,7 @@ fn the_code_follows_the_register() {
         (&HASWELL, 0x01bb, OffcoreResponse0, 0x01b7),
         (&GOLDMONT, 0x01b7, OffcoreResponse1, 0x02b7),
         (&GOLDEN_COVE, 0x012b, OffcoreResponse0, 0x012a),
-        // Several events are about this one.
+        // Several events need this register.
         (&GOLDEN_COVE, 0x04c2, Frontend, 0x04c2),
     ] {
         let found = model
@@ -130,7 +130,7 @@ fn the_code_follows_the_register() {
     }
 }
 
-/// So an event may change its code without being constrained anew.
+/// So an event that changes its code keeps its constraint.
 #[test]
 fn twins_have_the_same_constraint() {
     for model in INTEL_MODELS {

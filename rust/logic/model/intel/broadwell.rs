@@ -71,7 +71,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask_bit(0x08a3, 0x4), // CYCLE_ACTIVITY.*_L1D_MISS
     EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
     EventConstraint::event_and_umask(0x01cd, 0x8), // MEM_TRANS_RETIRED.LOAD_LATENCY
-    // With one thread a core, only counters 0 to 3.
+    // Only counters 0 to 3, also where a core with one thread has eight.
     EventConstraint::event_and_cmask(0x0180_010e, 0xf), // UOPS_ISSUED.STALL_CYCLES
     EventConstraint::event_and_umask(0x023c, 0xf), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
     EventConstraint::event_and_umask(0x0279, 0xf), // IDQ.EMPTY

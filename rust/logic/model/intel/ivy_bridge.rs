@@ -67,7 +67,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask(0x0ca3, 0x4), // CYCLE_ACTIVITY.STALLS_L1D_PENDING
     EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
     EventConstraint::event(0xcd, 0x8), // MEM_TRANS_RETIRED.*
-    // With one thread a core, only counters 0 to 3.
+    // Only counters 0 to 3, also where a core with one thread has eight.
     EventConstraint::event_and_cmask(0x0180_010e, 0xf), // UOPS_ISSUED.STALL_CYCLES
     EventConstraint::event_and_umask(0x023c, 0xf), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
     EventConstraint::event_and_cmask(0x0180_01b1, 0xf), // UOPS_EXECUTED.STALL_CYCLES
@@ -78,7 +78,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::event_and_umask(0x04c4, 0xf), // BR_INST_RETIRED.ALL_BRANCHES_PEBS
     EventConstraint::event_and_umask(0x04c5, 0xf), // BR_MISP_RETIRED.ALL_BRANCHES_PEBS
     EventConstraint::event_and_umask(0x1eca, 0xf), // FP_ASSIST.ANY
-    // The same, and erratum BV98 with two threads a core.
+    // The same counters, and erratum BV98 on cores with two threads.
     EventConstraint::corrupting_event(0xd0, 0xf), // MEM_UOPS_RETIRED.*
     EventConstraint::corrupting_event(0xd1, 0xf), // MEM_LOAD_UOPS_RETIRED.*
     EventConstraint::corrupting_event(0xd2, 0xf), // MEM_LOAD_UOPS_LLC_HIT_RETIRED.*

@@ -71,7 +71,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x0300, 2), // CPU_CLK_UNHALTED.REF_TSC
     EventConstraint::event_and_cmask(0x0a80_01c0, 0xd), // INST_RETIRED.TOTAL_CYCLES_PS
     EventConstraint::event_and_umask(0x01c0, 0x2), // INST_RETIRED.PREC_DIST
-    // With one thread a core, only counters 0 to 3.
+    // Only counters 0 to 3, also where a core with one thread has eight.
     EventConstraint::event_and_umask(0x14a3, 0xf), // CYCLE_ACTIVITY.STALLS_MEM_ANY
     EventConstraint::event_and_umask(0x01b7, 0xf), // OFFCORE_RESPONSE_0
     EventConstraint::event_and_umask(0x01bb, 0xf), // OFFCORE_RESPONSE_1
