@@ -32,7 +32,7 @@ use crate::logic::{
     },
 };
 
-/// An event that has passed the checks of the event itself, without its group.
+/// An event that has passed its own checks; its group is checked later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The event select for `hw.config`, without the enable bit.
@@ -49,7 +49,7 @@ pub struct Event {
     pub random: RandomPeriods,
     /// Set if each overflow ends the turn of the groups on the CPU.
     pub switches: bool,
-    /// Where the event counts.
+    /// The places where the event counts.
     pub counts_in: CountsIn,
 }
 
@@ -69,8 +69,8 @@ impl Event {
     /// Returns the key of the events that can share a counter with the event, which has this
     /// `constraint`. `samples` is set if it is sampled.
     ///
-    /// The counts of some events cannot be derived from a counter that others use too: they need
-    /// more than a counter, TSX takes them back, or other cores have the counter as well.
+    /// An event shares no counter if it needs more than a counter, if aborted TSX transactions take
+    /// its counts back, or if other cores use the counter, too.
     pub fn key(&self, constraint: Constraint, samples: bool) -> Key {
         let Constraint {
             counters,
@@ -82,7 +82,7 @@ impl Event {
             || pair
             || counters.has_metrics()
             || counters.contains(CounterId::GUEST_BRANCHES)
-            // Metrics may join it.
+            // Metrics may join the slots.
             || self.select.code() == SLOTS;
         if needs_more || northbridge || self.select.has(EventSelect::IN_TX_CHECKPOINTED) {
             return Key::NONE;
@@ -108,8 +108,8 @@ fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) ->
     const OFTEN: u64 = 500_000_000;
     const BRANCHES: u64 = OFTEN / 4;
     const CACHES: u64 = OFTEN / 20;
-    /// For events with an unknown rate: the shortest period that is recommended for any event, at
-    /// perf's default frequency.
+    /// For events with an unknown rate: half of 127, the shortest period that Intel recommends for
+    /// any event at perf's default frequency of 4000.
     const UNKNOWN: u64 = 64 * 4000;
 
     let rate = match attr.event_type {

@@ -47,8 +47,8 @@ impl Extensions {
     }
 }
 
-/// Decodes whether overflows end turns (attr.config4). Groups take turns, so only a leader can have
-/// this.
+/// Decodes `switch` (attr.config4), with which each overflow ends the turn. Only leaders can have
+/// it, because it is groups that take turns.
 fn switches(attr: &Attributes) -> Result<bool, Refusal> {
     if attr.config4 & SWITCH == 0 {
         Ok(false)

@@ -2,9 +2,10 @@
 
 //! The checks of attributes for Intel's PMUs.
 //!
-//! The checks, their order and their errnos are mainline's. This driver does not use BTS. Requests
-//! for it are refused as mainline does on hardware without BTS. Mainline: `x86_pmu_event_init()` to
-//! `hsw_hw_config()`, in `arch/x86/events/core.c` and `arch/x86/events/intel/core.c`.
+//! The checks, their order and their errnos are mainline's. This driver does not use BTS, and
+//! refuses requests for it as mainline does on hardware without BTS. Mainline:
+//! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c` and
+//! `arch/x86/events/intel/core.c`.
 //!
 //! Context: as for [`configure`](super::configure).
 
@@ -88,7 +89,7 @@ pub(super) fn configure(
     }
     let select = any_thread(pmu, attr, select, allow_any_thread)?;
     let select = tsx_filters(pmu, attr, select)?;
-    // With flags set, this is an ordinary event.
+    // With other bits set, this is an ordinary event.
     if select.bits() & EventConstraint::FIXED_MASK == GUEST_BRANCHES {
         branches = branches.map(lbr::Request::of_guest);
     }

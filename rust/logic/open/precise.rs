@@ -45,7 +45,7 @@ pub struct Precise {
     pub can_wait: bool,
     /// The groups that adaptive records need.
     pub groups: Groups,
-    /// The contents of a record's data source field.
+    /// The format of a record's data source field.
     pub data: PebsData,
     /// Set if samples only need the record's address of the instruction itself, and the time.
     pub needs_address_only: bool,
@@ -63,8 +63,8 @@ pub(super) fn check(pmu: &PmuInfo, attr: &Attributes) -> Result<(), Refusal> {
     if !attr.is_sampling() {
         return Err(Refusal::PreciseCounting);
     }
-    let asked_for = attr.sample_type & st::BRANCH_STACK != 0;
-    if needs_branches(pmu, attr) && asked_for && !are_all(attr.branch_sample_type, attr) {
+    let requested = attr.sample_type & st::BRANCH_STACK != 0;
+    if needs_branches(pmu, attr) && requested && !are_all(attr.branch_sample_type, attr) {
         return Err(Refusal::PreciseBranches);
     }
     Ok(())
@@ -82,11 +82,11 @@ pub(super) fn branch_sample_type(pmu: &PmuInfo, attr: &Attributes) -> u64 {
     if attr.sample_type & st::BRANCH_STACK != 0 || !needs_branches(pmu, attr) {
         return attr.branch_sample_type;
     }
-    branches::ANY | levels(attr)
+    branches::ANY | privilege_levels(attr)
 }
 
 /// Returns the privilege levels of the event, as bits of `attr.branch_sample_type`.
-fn levels(attr: &Attributes) -> u64 {
+fn privilege_levels(attr: &Attributes) -> u64 {
     let user = if attr.exclude_user { 0 } else { branches::USER };
     let kernel = if attr.exclude_kernel {
         0
@@ -100,7 +100,7 @@ fn levels(attr: &Attributes) -> u64 {
 /// Mainline: `precise_br_compat()`, `arch/x86/events/core.c`.
 fn are_all(branch_sample_type: u64, attr: &Attributes) -> bool {
     let recorded = branch_sample_type & (branches::USER | branches::KERNEL);
-    branch_sample_type & branches::ANY != 0 && recorded == levels(attr)
+    branch_sample_type & branches::ANY != 0 && recorded == privilege_levels(attr)
 }
 
 /// Makes the event `select` precise. Returns the event select and the way in which samples are
@@ -175,7 +175,7 @@ fn can_wait(pmu: &PmuInfo, attr: &Attributes, format: PebsFormat) -> bool {
 /// `pebs_update_adaptive_cfg()`, `arch/x86/events/intel/ds.c`.
 fn groups(pmu: &PmuInfo, attr: &Attributes) -> Groups {
     let has = |bits: u64| attr.sample_type & bits != 0;
-    let of_general =
+    let samples_general =
         |sampled: u64, registers: u64| has(sampled) && registers & GENERAL_REGISTERS != 0;
 
     let mut groups = 0;
@@ -185,8 +185,8 @@ fn groups(pmu: &PmuInfo, attr: &Attributes) -> Groups {
     // The next instruction's address is in a register, and so is the code of an abort.
     let aborts =
         has(st::WEIGHT | st::TRANSACTION) && attr.config & EventSelect::CODE == TRANSACTION_ABORTED;
-    if of_general(st::REGS_INTR, attr.sample_regs_intr)
-        || of_general(st::REGS_USER, attr.sample_regs_user)
+    if samples_general(st::REGS_INTR, attr.sample_regs_intr)
+        || samples_general(st::REGS_USER, attr.sample_regs_user)
         || attr.precise_ip < 2
         || aborts
     {

@@ -100,7 +100,7 @@ fn raw_bits_outside_the_users_mask_are_dropped() {
     let special = EventSelect::ANY | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
     let select = permitted(&haswell(), &raw(!special));
     assert_eq!(select, Ok(0xff84_ffff | 0x13_0000));
-    // The attributes decide about user and kernel, not the bits of the config.
+    // attr.exclude_user and attr.exclude_kernel decide, not the bits of attr.config.
     let mut attr = raw(0x3_00c4);
     attr.exclude_user = true;
     attr.exclude_kernel = true;
@@ -108,7 +108,7 @@ fn raw_bits_outside_the_users_mask_are_dropped() {
 }
 
 #[test]
-fn any_thread_takes_version_3_and_permission() {
+fn any_thread_needs_version_3_and_permission() {
     let any = raw(0x00c4 | EventSelect::ANY);
     assert_eq!(permitted(&haswell(), &any), Ok(0x33_00c4));
     assert_eq!(
@@ -216,7 +216,7 @@ fn checkpointed_sampling_needs_a_long_period() {
     }
 }
 
-/// Each fault, together with all faults that mainline checks for later: the first one is reported.
+/// Combines each fault with all faults that mainline checks for later: the first one is reported.
 #[test]
 fn refusals_in_mainlines_order() {
     type Spoil = fn(&mut Attributes);
@@ -242,7 +242,7 @@ fn refusals_in_mainlines_order() {
             attr.sample_period = 1 << 20;
         }),
     ];
-    // These records, without branch records, allow a precise_ip of 2.
+    // This PEBS format allows a precise_ip of 2 even without branch records.
     let mut haswell = haswell();
     haswell.capabilities.pebs_format = Some(PebsFormat::Nehalem);
     for (i, (refusal, _)) in faults.iter().enumerate() {

@@ -28,16 +28,16 @@ const LAST_METRIC: u64 = 0x8700;
 /// can do this. No supported model can, so the bit has no effect.
 const METRICS_CLEAR: u64 = 1;
 
-/// On a PMU with PERF_METRICS, refuses filters and values for topdown events, and metrics in groups
-/// that slots do not lead. Without PERF_METRICS, a metric counts all slots.
+/// Refuses filters and values for topdown events, and metrics in groups that slots do not lead, on
+/// a PMU with PERF_METRICS. Without PERF_METRICS, a metric counts all slots.
 ///
 /// A metric that the model lacks is a meaningless event that may use any counter, as in mainline.
 ///
 /// # Errors
 ///
-/// In mainline's order: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c`. Mainline does not
-/// recognise a metric with one of the bits that it ignores, such as attr.config's bit for user
-/// mode.
+/// In mainline's order: `intel_pmu_hw_config()`, `arch/x86/events/intel/core.c`. Unlike mainline,
+/// this also recognises a metric whose attr.config has bits without effect, such as the one for
+/// user mode.
 pub(super) fn check(pmu: &PmuInfo, attr: &Attributes) -> Result<(), Refusal> {
     const FILTERS: u64 = EventSelect::EDGE
         | EventSelect::INV

@@ -36,7 +36,7 @@ fn hardware(config: u64) -> Attributes {
 }
 
 fn bits(pmu: &PmuInfo, attr: &Attributes) -> Result<u64, Refusal> {
-    // Nothing counts for all threads of a core.
+    // No event counts for all threads of a core.
     let configured = configure(pmu, attr, |_| true, || unreachable!());
     configured.map(|event| event.select.bits())
 }
@@ -113,7 +113,7 @@ fn refusals() {
     assert_eq!(refused(&|it| it.sample_regs_intr = 1 << 63), extended);
     let other = Some(Refusal::OtherType);
     assert_eq!(refused(&|it| it.event_type = EventType::Other), other);
-    // Any period will do, and BTS is Intel's.
+    // There is no shortest period, and only Intel's CPUs have BTS.
     assert_eq!(refused(&|it| it.sample_period = 1), None);
     assert_eq!(refused(&|it| (it.config, it.sample_period) = (4, 1)), None);
     assert_eq!(refused(&|it| it.config1 = 1), None);

@@ -12,7 +12,8 @@ use crate::logic::{
 
 const CYCLES_SELECTED: u64 = 0x3c;
 
-/// A processor with a PMU of this version and PEBS, and all that its IA32_PERF_CAPABILITIES says.
+/// Returns the PMU of a processor with this signature, this version of architectural performance
+/// monitoring, this IA32_PERF_CAPABILITIES, and PEBS.
 fn pmu(signature: u32, version: u32, perf_capabilities: u64) -> PmuInfo {
     let cpuid = Cpuid::intel(version, 4, 3)
         .with_signature(signature)
@@ -116,7 +117,7 @@ fn cycles_have_an_alias() {
             assert_eq!(alias(pmu, level), *expected, "{} {level}", pmu.model.name);
         }
     }
-    // Not of cycles with a filter, nor of cycles that need not be precise.
+    // Cycles with a filter have no alias, nor have cycles that need not be precise.
     let edges = sampled(EventType::Raw, CYCLES_SELECTED | EventSelect::EDGE, 1);
     let select = open(&skylake(), &edges).unwrap().select;
     assert_eq!(select.code(), CYCLES_SELECTED);
@@ -136,7 +137,8 @@ fn addresses_are_found_with_branches() {
     assert_eq!(branches(&haswell(), &attr), Ok(false));
     attr.precise_ip = 1;
     assert_eq!(branches(&nehalem(), &attr), Ok(false));
-    // With a stack of its own, it has to be one of all branches at these levels.
+    // If the event requests a branch stack, the stack has to contain all branches at the event's
+    // privilege levels.
     attr.precise_ip = 2;
     attr.sample_type |= st::BRANCH_STACK;
     attr.branch_sample_type = branches::ANY | branches::USER;
@@ -149,7 +151,7 @@ fn addresses_are_found_with_branches() {
 }
 
 #[test]
-fn plain_samples_have_the_address_alone() {
+fn simple_samples_need_the_address_alone() {
     let needs_address_only = |pmu: &PmuInfo, level, part| {
         let mut attr = sampled(EventType::Hardware, 1, level);
         attr.sample_type |= st::IP | st::TID | st::TIME | st::PERIOD | part;
@@ -177,12 +179,12 @@ fn plain_samples_have_the_address_alone() {
             );
         }
     }
-    // Its records do not have the address.
+    // Nehalem's records do not have the address.
     assert!(!needs_address_only(&nehalem(), 2, 0));
 }
 
 #[test]
-fn records_wait_if_they_have_all() {
+fn records_can_wait_if_they_have_all_data() {
     let waits = |pmu: &PmuInfo, change: &dyn Fn(&mut Attributes)| {
         let mut attr = sampled(EventType::Hardware, 1, 2);
         attr.sample_type |= st::TID | st::PERIOD;
@@ -215,13 +217,13 @@ fn records_wait_if_they_have_all() {
             |attr: &mut Attributes| (attr.sample_type, attr.use_clockid) = (st::TIME, true);
         assert!(!waits(pmu, &by_clock).1);
     }
-    // Each needs the last branch of its own.
+    // Each record needs its own last branch.
     assert_eq!(waits(&nehalem(), &|_| ()), (true, false));
     assert_eq!(waits(&nehalem(), &|attr| attr.precise_ip = 1), (true, true));
 }
 
 #[test]
-fn records_have_what_samples_have() {
+fn records_have_the_groups_that_samples_need() {
     let groups = |change: &dyn Fn(&mut Attributes)| {
         let mut attr = sampled(EventType::Hardware, 1, 2);
         change(&mut attr);
@@ -245,7 +247,7 @@ fn records_have_what_samples_have() {
     };
     assert_eq!(groups(&stack), (1 << 3) | (31 << 24));
 
-    // XMM registers are in records alone.
+    // Only adaptive records have XMM registers.
     let mut attr = sampled(EventType::Hardware, 1, 0);
     xmm(&mut attr);
     assert_eq!(open(&ice_lake(), &attr), Err(Refusal::ExtendedRegisters));
@@ -254,7 +256,7 @@ fn records_have_what_samples_have() {
 }
 
 #[test]
-fn events_are_what_their_lines_say() {
+fn the_data_format_is_from_the_table() {
     let data = |pmu: &PmuInfo, config| precise(pmu, &sampled(EventType::Raw, config, 1)).data;
     assert_eq!(data(&skylake(), 0x01cd), PebsData::LoadLatency);
     assert_eq!(data(&skylake(), 0x82d0), PebsData::StoreAddress);

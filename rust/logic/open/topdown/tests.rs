@@ -145,7 +145,7 @@ fn each_model_has_its_metrics() {
             }
         }
     }
-    // One that the model lacks is an event without a meaning, and needs no leader.
+    // A metric that the model lacks is a meaningless event, and needs no leader.
     let ice_lake = pmu(ICE_LAKE, 4, METRICS);
     let alone = Attributes::counting(EventType::Raw, 0x8400);
     assert!(open(&ice_lake, &alone).is_ok());
@@ -158,7 +158,7 @@ fn each_model_has_its_metrics() {
 }
 
 #[test]
-fn a_group_fits_once() {
+fn one_group_with_slots_fits() {
     let pmu = pmu(SAPPHIRE_RAPIDS, 4, METRICS);
     let mut schedule = CpuSchedule::new(&pmu.capabilities);
     let mut add = |name: u64, configs: &[u64]| {
@@ -184,7 +184,7 @@ fn a_group_fits_once() {
         assert_eq!(add(100 + n, &[0x01c2]), Ok(()));
     }
     assert_eq!(add(200, &[0x00c0, 0x003c, 0x0300]), Ok(()));
-    // A second one waits for the slots.
+    // A second group waits for the slots.
     let shortage = Shortage::Contended {
         events: 2,
         counters: CounterId::SLOTS.mask(),

@@ -160,7 +160,7 @@ impl Kinds {
     }
 
     /// Returns whether the set selects branches by being in a TSX transaction or not.
-    pub const fn asks_for_tx(self) -> bool {
+    pub const fn selects_by_tx(self) -> bool {
         self.intersects(Self::ANY_TX)
     }
 }
@@ -174,7 +174,7 @@ pub struct Request {
     pub kinds: Kinds,
     /// Set if each branch gets its type.
     pub saves_type: bool,
-    /// Set if the event asks for the call stack.
+    /// Set if the event requests the call stack.
     pub call_stack: bool,
     /// Set if the event wants neither flags nor cycles of branches.
     pub bare: bool,
@@ -236,9 +236,9 @@ const CONTROL_ANY: u32 = CONTROL_JCC
 ///
 /// Mainline: `nhm_lbr_sel_map`, `snb_lbr_sel_map`, `hsw_lbr_sel_map`,
 /// `arch/x86/events/intel/lbr.c`.
-const fn select_bits(filter: LbrFilter, asked: u64) -> u32 {
+const fn select_bits(filter: LbrFilter, requested: u64) -> u32 {
     let is_nehalem = matches!(filter, LbrFilter::Nehalem);
-    match asked {
+    match requested {
         st::USER => SELECT_USER,
         st::KERNEL => SELECT_KERNEL,
         st::ANY => SELECT_ANY,
@@ -268,8 +268,8 @@ const fn select_bits(filter: LbrFilter, asked: u64) -> u32 {
 /// Mainline: `arch_lbr_ctl_map`, `intel_pmu_arch_lbr_init()`, `x86_perf_get_lbr()`,
 /// `arch/x86/events/intel/lbr.c`. If the processor can filter neither kinds of branches nor
 /// privilege levels, mainline accepts the request and does not filter.
-const fn control_bits(arch: ArchLbr, asked: u64) -> Option<u32> {
-    let bits = match asked {
+const fn control_bits(arch: ArchLbr, requested: u64) -> Option<u32> {
+    let bits = match requested {
         st::USER => CONTROL_USER,
         st::KERNEL => CONTROL_KERNEL,
         st::ANY => CONTROL_ANY,
@@ -282,7 +282,7 @@ const fn control_bits(arch: ArchLbr, asked: u64) -> Option<u32> {
         st::CALL_STACK => CONTROL_REL_CALL | CONTROL_IND_CALL | CONTROL_RETURN | CONTROL_CALL_STACK,
         _ => return Some(0),
     };
-    let possible = match asked {
+    let possible = match requested {
         st::USER | st::KERNEL => arch.levels(),
         _ => arch.filters(),
     };
@@ -301,7 +301,7 @@ const ABSENT_ON_AMD: u64 =
     st::ABORT_TX | st::IN_TX | st::NO_TX | st::CALL_STACK | st::NO_FLAGS | st::NO_CYCLES;
 
 /// The bits of `attr.branch_sample_type` that select kinds of branches, with these kinds.
-const ASKED: [(u64, Kinds); 13] = [
+const KIND_BITS: [(u64, Kinds); 13] = [
     (st::USER, Kinds::USER),
     (st::KERNEL, Kinds::KERNEL),
     (st::ANY, Kinds::ANY),
@@ -356,8 +356,8 @@ impl Lbr {
     /// let call_stack = sandy_bridge.request(sample_type::CALL_STACK | sample_type::USER);
     /// assert_eq!(call_stack, Err(Refusal::CallStackAbsent));
     /// ```
-    pub fn request(&self, asked: u64) -> Result<Request, Refusal> {
-        let call_stack = asked & st::CALL_STACK != 0;
+    pub fn request(&self, requested: u64) -> Result<Request, Refusal> {
+        let call_stack = requested & st::CALL_STACK != 0;
         if call_stack {
             if !self.has_call_stack() {
                 return Err(Refusal::CallStackAbsent);
@@ -372,16 +372,19 @@ impl Lbr {
                 | st::IN_TX
                 | st::NO_TX
                 | st::COND;
-            if asked & conflicting != 0 {
+            if requested & conflicting != 0 {
                 return Err(Refusal::CallStackFilter);
             }
         }
-        if self.filter == Filter::Amd && asked & ABSENT_ON_AMD != 0 {
+        if self.filter == Filter::Amd && requested & ABSENT_ON_AMD != 0 {
             return Err(Refusal::BranchFilterAbsent);
         }
         let mut kinds = Kinds::NONE;
         let mut bits = 0;
-        for (bit, kind) in ASKED.into_iter().filter(|(bit, _)| asked & bit != 0) {
+        for (bit, kind) in KIND_BITS
+            .into_iter()
+            .filter(|(bit, _)| requested & bit != 0)
+        {
             kinds = kinds.or(kind);
             bits |= match self.filter {
                 Filter::Select(filter) => select_bits(filter, bit),
@@ -397,9 +400,9 @@ impl Lbr {
                 Filter::Control(_) => bits,
             },
             kinds,
-            saves_type: asked & st::TYPE_SAVE != 0 || self.is_architectural(),
+            saves_type: requested & st::TYPE_SAVE != 0 || self.is_architectural(),
             call_stack,
-            bare: asked & (st::NO_FLAGS | st::NO_CYCLES) == st::NO_FLAGS | st::NO_CYCLES,
+            bare: requested & (st::NO_FLAGS | st::NO_CYCLES) == st::NO_FLAGS | st::NO_CYCLES,
         })
     }
 
@@ -417,13 +420,13 @@ mod tests {
     use super::super::record::Format;
     use super::*;
 
-    fn select(filter: LbrFilter, asked: u64) -> Result<u32, Refusal> {
+    fn select(filter: LbrFilter, requested: u64) -> Result<u32, Refusal> {
         let lbr = Lbr {
             depth: 16,
             format: Format::Flags,
             filter: Filter::Select(filter),
         };
-        lbr.request(asked).map(|request| request.select)
+        lbr.request(requested).map(|request| request.select)
     }
 
     #[test]
@@ -457,22 +460,22 @@ mod tests {
     #[test]
     fn a_call_stack_takes_no_other_kinds() {
         for kind in [st::ANY, st::ANY_CALL, st::COND, st::NO_TX] {
-            let asked = st::CALL_STACK | st::USER | kind;
+            let requested = st::CALL_STACK | st::USER | kind;
             assert_eq!(
-                select(LbrFilter::Haswell, asked),
+                select(LbrFilter::Haswell, requested),
                 Err(Refusal::CallStackFilter)
             );
         }
         assert!(select(LbrFilter::Haswell, st::CALL_STACK | st::IND_JUMP).is_ok());
     }
 
-    fn control(arch: ArchLbr, asked: u64) -> Result<u32, Refusal> {
+    fn control(arch: ArchLbr, requested: u64) -> Result<u32, Refusal> {
         let lbr = Lbr {
             depth: 32,
             format: Format::Architectural(arch),
             filter: Filter::Control(arch),
         };
-        lbr.request(asked).map(|request| request.select)
+        lbr.request(requested).map(|request| request.select)
     }
 
     #[test]
@@ -503,7 +506,7 @@ mod tests {
             format: Format::Amd { virtual_bits: 48 },
             filter: Filter::Amd,
         };
-        let select = |asked| lbr.request(asked).map(|request| request.select);
+        let select = |requested| lbr.request(requested).map(|request| request.select);
         for kind in [
             st::ANY,
             st::ANY_CALL,
@@ -529,13 +532,13 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_needs_no_classification() {
+    fn all_branches_need_no_classification() {
         let lbr = Lbr {
             depth: 16,
             format: Format::Flags,
             filter: Filter::Select(LbrFilter::Haswell),
         };
-        let kinds = |asked| lbr.request(asked).unwrap().kinds;
+        let kinds = |requested| lbr.request(requested).unwrap().kinds;
         assert!(kinds(st::ANY | st::USER | st::KERNEL).is_all());
         assert!(!kinds(st::ANY | st::USER).is_all());
         assert!(!kinds(st::ANY | st::USER | st::KERNEL | st::IN_TX).is_all());

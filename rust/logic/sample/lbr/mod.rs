@@ -7,14 +7,14 @@
 //!  perf_event_open()     [`filter`]   attr.branch_sample_type to a [`Request`], or a refusal
 //!  add, del, switches    [`state`]    the contents of the registers, and steps before their use
 //!  PMI                   [`record`]   the contents of the registers to branches
-//!                        [`stack`]    the branches that an event has asked for
+//!                        [`stack`]    the branches that an event requests
 //! ```
 //!
 //! A CPU has one set of records and one hardware filter, LBR_SELECT. So events with the same value
 //! of LBR_SELECT share the records, and events with different values take turns: LBR_SELECT is the
 //! second [extra register](crate::logic::regs::extra_register) that an event can need. For each
-//! event, software removes the branches that the event has not asked for and that the hardware does
-//! not filter.
+//! event, software removes the branches that the event does not request and the hardware does not
+//! suppress.
 //!
 //! Source: Intel SDM volume 3, chapters 18 (architectural LBRs) and 19.4 to 19.14; AMD APM volume
 //! 2, section 13.1.1.9 (LbrExtV2). Mainline: `arch/x86/events/intel/lbr.c`,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The branch stack of a sample: the recorded branches that its event has asked for.
+//! The branch stack of a sample: the recorded branches that its event requests.
 //!
 //! Context: any, NMIs included.
 
@@ -147,7 +147,7 @@ impl Branches {
                 return Some(entry(branch, request, Kinds::NONE));
             }
             let kind = *known.get_or_insert_with(|| kind_of(branch, &mut classify));
-            is_asked_for(branch, kind, request.kinds).then(|| entry(branch, request, kind))
+            is_requested(branch, kind, request.kinds).then(|| entry(branch, request, kind))
         })
     }
 }
@@ -164,12 +164,12 @@ fn kind_of(branch: &Branch, classify: &mut impl FnMut(&Branch) -> Kinds) -> Kind
     }
 }
 
-/// Returns whether a branch of `kind` is among `asked`.
-fn is_asked_for(branch: &Branch, mut kind: Kinds, asked: Kinds) -> bool {
+/// Returns whether a branch of `kind` is among the `requested` ones.
+fn is_requested(branch: &Branch, mut kind: Kinds, requested: Kinds) -> bool {
     if kind == Kinds::NONE {
         return false;
     }
-    if asked.asks_for_tx() {
+    if requested.selects_by_tx() {
         kind = kind.or(if branch.flags.has(Flags::IN_TX) {
             Kinds::IN_TX
         } else {
@@ -177,7 +177,7 @@ fn is_asked_for(branch: &Branch, mut kind: Kinds, asked: Kinds) -> bool {
         });
     }
     // Do not show a branch's kernel address to users who may not see it.
-    asked.contains(kind) && (asked.contains(Kinds::KERNEL) || !is_kernel(branch.from))
+    requested.contains(kind) && (requested.contains(Kinds::KERNEL) || !is_kernel(branch.from))
 }
 
 #[inline]
@@ -215,13 +215,13 @@ mod tests {
 
     const KERNEL: u64 = 0xffff_ffff_8100_0000;
 
-    fn request(asked: u64) -> Request {
+    fn request(requested: u64) -> Request {
         let lbr = Lbr {
             depth: 16,
             format: Format::Flags,
             filter: Filter::Select(LbrFilter::Haswell),
         };
-        lbr.request(asked).unwrap()
+        lbr.request(requested).unwrap()
     }
 
     fn branch(from: u64, to: u64) -> Branch {
@@ -253,8 +253,8 @@ mod tests {
         }
     }
 
-    fn from(asked: u64) -> Vec<u64> {
-        let request = request(asked);
+    fn from(requested: u64) -> Vec<u64> {
+        let request = request(requested);
         some()
             .select(&request, classify)
             .map(|it| it.from)
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_asked_for() {
+    fn only_requested() {
         assert_eq!(from(st::ANY | st::USER), [1, 2]);
         assert_eq!(from(st::COND | st::USER), [2]);
         assert_eq!(from(st::ANY_CALL | st::USER | st::KERNEL), [1, 3]);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_has_unknown_branches_too() {
+    fn all_branches_include_unknown_ones() {
         let whole = request(st::ANY | st::USER | st::KERNEL);
         let mut branches = some();
         let never = |_: &Branch| -> Kinds { unreachable!() };
@@ -283,8 +283,8 @@ mod tests {
     fn each_branch_is_classified_once() {
         let mut branches = some();
         let mut calls = 0;
-        for asked in [st::COND | st::USER, st::ANY_CALL | st::USER] {
-            let request = request(asked);
+        for requested in [st::COND | st::USER, st::ANY_CALL | st::USER] {
+            let request = request(requested);
             let kept = branches.select(&request, |branch| {
                 calls += 1;
                 classify(branch)
@@ -305,8 +305,8 @@ mod tests {
             flags: Flags::MISPREDICTED.or(Flags::IN_TX).or(Flags::of_cycles(9)),
             ..branch(2, 20)
         });
-        let mut flags = |asked| {
-            let request = request(st::COND | st::USER | asked);
+        let mut flags = |requested| {
+            let request = request(st::COND | st::USER | requested);
             let entry = branches.select(&request, classify).next();
             entry.unwrap().flags
         };
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_tells_types() {
+    fn the_processor_records_types() {
         for (number, kind) in ARCH_TYPES.into_iter().enumerate() {
             let mut branches = Branches::NONE;
             branches.push(Branch {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_there_is_room_for() {
+    fn branches_beyond_the_maximum_are_dropped() {
         let mut branches = Branches::NONE;
         for n in 0..100 {
             branches.push(branch(n + 1, 1));

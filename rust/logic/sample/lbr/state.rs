@@ -198,7 +198,7 @@ mod tests {
         let saved = state.save();
         let back = state.switch_in(Some(GUEST), Some(saved));
         assert_eq!(back, steps(Some(GUEST), Records::RestoreIfLost));
-        // It may have left any value.
+        // The guest may have left any value.
         assert_eq!(state.prepare(Some(1)), steps(Some(1), Records::Reset));
     }
 

@@ -110,7 +110,7 @@ mod tests {
         let (user, kernel) = (0x401000, 0xffff_ffff_8100_0000);
         assert_eq!(search(user, kernel, user, true), Search::Found(kernel));
         assert_eq!(search(user, kernel, user, false), Search::Unknown);
-        // Its own instructions are.
+        // The user's own instructions are for all events.
         assert_eq!(search(user + 5, kernel, user, false), Search::Read(user, 5));
         assert_eq!(search(kernel, user, kernel, false), Search::Found(user));
     }

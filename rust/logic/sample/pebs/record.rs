@@ -93,8 +93,8 @@ impl Groups {
         self.0 | ((self.words() as u64).wrapping_mul(size_of::<u64>() as u64) << 48)
     }
 
-    /// Returns the number of words of the included groups before `group`; of all groups but the
-    /// branches for 0.
+    /// Returns the number of words before `group` in a record; for 0, the number of all words but
+    /// those of the branches.
     #[inline]
     const fn words_before(self, group: u64) -> usize {
         let mut words = 4;
@@ -164,7 +164,7 @@ pub struct Record<'a> {
 pub enum Owners {
     /// All of these counters, one or more.
     Of(CounterMask),
-    /// One of these counters. It cannot be found out which, so the record is lost.
+    /// One of these counters. The record does not show which, so it is lost.
     OneOf(CounterMask),
 }
 
@@ -314,10 +314,10 @@ impl<'a> Record<'a> {
 
     /// Returns the record's counters among those with `precise` events.
     ///
-    /// Before Skylake the record has a status, in which counters of other events may be set. No
-    /// precise counter may be set, if the status was cleared at the same moment: then the owner is
-    /// only certain if there is one precise event. Several may be set, if their events occurred
-    /// together: then the processor writes one record for all of them. Mainline:
+    /// Before Skylake the record has a status, in which counters of other events may be set. If the
+    /// status was cleared at the same moment, no precise counter is set, and the owner is only
+    /// certain if there is one precise event. If several events occurred together, several counters
+    /// are set, and the processor writes one record for all of them. Mainline:
     /// `intel_pmu_drain_pebs_nhm()`, `arch/x86/events/intel/ds.c`.
     #[inline]
     pub fn owners(&self, format: PebsFormat, precise: CounterMask) -> Owners {
@@ -360,7 +360,8 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// The bits of the groups in the first word of an adaptive record; then also those of its size.
+    /// The bits of the groups in the first word of an adaptive record; `LAYOUT` also has those of
+    /// its size.
     const GROUPS: u64 = 0xffff_ffff;
     const LAYOUT: u64 = Self::GROUPS | (0xffff << 48);
     const NO_LAYOUT: u64 = !Self::LAYOUT;

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// RFLAGS, RIP, and general registers that are their place in the record of an old format.
+/// Returns the words of a record in an old format: RFLAGS, RIP and the general registers, whose
+/// values are 100 and their place, then the `rest`.
 fn old(rest: &[u64]) -> Vec<u64> {
     (100..118).chain(rest.iter().copied()).collect()
 }
@@ -16,7 +17,7 @@ fn values(words: &[AtomicU64]) -> Vec<u64> {
     words.iter().map(|word| word.load(Relaxed)).collect()
 }
 
-/// The parts of a record, but for XMM and branches.
+/// The parts of a record, except XMM and branches.
 type Parts = (
     u64,
     Option<u64>,
@@ -74,7 +75,7 @@ fn old_formats_grow() {
     check(PebsFormat::Haswell, &[7, 8, 9, 10, 11, 12], haswell);
     let skylake = (7, Some(11), flags, general, access, Some(13));
     check(PebsFormat::Skylake, &[7, 8, 9, 10, 11, 12, 13], skylake);
-    // Several of them, and a rest that is none.
+    // Several records, and a rest that is not a record.
     let words = old(&[7, 8, 9, 10, 11, 12, 13]);
     let words = buffer(&[&words[..], &words, &words[..24]].concat());
     let mut records = Records::new(PebsFormat::Skylake, &words);
@@ -119,7 +120,7 @@ fn groups_come_in_their_order() {
 fn wrong_records_end_the_walk() {
     let good = [layout(0, 4), 1, 2, 3];
     for bad in [
-        // A size of nothing, of less or of more than the groups, and a group that is not known.
+        // A size of 0, sizes below and above that of the groups, and an unknown group.
         [layout(0, 0), 1, 2, 3],
         [layout(0, 3), 1, 2, 3],
         [layout(0, 5), 1, 2, 3],
@@ -147,18 +148,18 @@ fn a_record_has_owners() {
         one(format, &buffer(&words)).owners(format, counters(precise))
     };
     for format in [PebsFormat::Nehalem, PebsFormat::Haswell] {
-        // Its own, among others that are not precise, of both kinds.
+        // The record's own counter, among others of both kinds that are not precise.
         assert_eq!(
             owners(format, (1 << 62) | (1 << 32) | 0b0111, 0b0001),
             Owners::Of(counters(1))
         );
-        // None: certain only if there is one.
+        // No precise counter: the owner is only certain if there is one precise event.
         assert_eq!(
             owners(format, (1 << 62) | 0b1000, 0b0010),
             Owners::Of(counters(2))
         );
         assert_eq!(owners(format, 1 << 62, 0b0011), Owners::Of(counters(0)));
-        // Several.
+        // Several precise counters.
         assert_eq!(owners(format, 0b1011, 0b0011), Owners::OneOf(counters(3)));
     }
     assert_eq!(
@@ -202,6 +203,6 @@ fn transactions_have_reasons() {
         transaction(0x42_0000_0007, 0xab00_0001),
         (7, 0xab_0000_0042)
     );
-    // Not of a transaction that began otherwise.
+    // An abort of HLE has no code.
     assert_eq!(transaction(0x41_0000_0007, 0xab00_0001), (7, 0x41));
 }
