@@ -5,7 +5,7 @@
 //! ```text
 //!  protocol        plan, use, release: the steps of a thread beside its sibling
 //!    siblings      the two threads of a core, and the limits of each
-//!      right_of_way  the thread that goes first where not both can have what they need
+//!      right_of_way  the thread that goes first if only one can have the resources it needs
 //! ```
 //!
 //! Also the rules by which the cores of a node share common counters: [`northbridge`].

@@ -135,7 +135,7 @@ mod tests {
         for event in 0..3 {
             add(&mut node, (0, &mut one), event, NORTHBRIDGE).unwrap();
         }
-        // One is left, on counter 3; others may use all.
+        // Counter 3 is left for northbridge events; other events may use all counters.
         add(&mut node, (1, &mut two), 10, NORTHBRIDGE).unwrap();
         assert_eq!(two.northbridge().bits(), 0b1000);
         let refused = add(&mut node, (1, &mut two), 11, NORTHBRIDGE).unwrap_err();
@@ -143,7 +143,8 @@ mod tests {
         for event in 12..15 {
             add(&mut node, (1, &mut two), event, ANY).unwrap();
         }
-        // A CPU keeps what it has when more comes, and gives it back when that is programmed.
+        // A CPU keeps its counters while events come and go, and releases unused ones when the plan
+        // is programmed.
         add(&mut node, (0, &mut one), 3, ANY).unwrap();
         assert_eq!(one.northbridge().bits(), 0b0111);
         one.remove(1);
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_without_a_place_are_ignored() {
+    fn counters_that_the_northbridge_lacks_are_ignored() {
         let mut node = Northbridge::new();
         node.claim(0, CounterMask::ALL);
         assert_eq!(node.closed_to(1), CounterMask::first_gp(4));

@@ -7,7 +7,7 @@
 //!    add / commit ──► plan()       within the core's limits; the planned counters are in use at once
 //!                     note_…()     records placed and refused groups, where the threads contend
 //!  perf_pmu_enable
-//!    registers written ──► release()   frees the other counters, and reports what was lacking
+//!    registers written ──► release()   frees the other counters, and reports unmet needs
 //! ```
 //!
 //! Planned counters are marked as used before the sibling can plan. Counters that the plan does not
@@ -117,7 +117,7 @@ impl ThreadState {
         let is_pinned = yields && is_pinned();
         let limits = self.limits_beside((core, thread), yields, is_pinned, tfa);
         let planned = change(schedule, &limits);
-        self.settle((core, thread), schedule, (&limits, tfa), planned)
+        self.report_plan((core, thread), schedule, (&limits, tfa), planned)
     }
 
     /// Returns the limits of an event or group on a thread whose sibling may restrict the counters.
@@ -142,7 +142,7 @@ impl ThreadState {
 
     /// Reports to the core a plan, or a refusal, under these limits.
     #[inline(never)]
-    fn settle<T: Copy + PartialEq>(
+    fn report_plan<T: Copy + PartialEq>(
         &mut self,
         (core, thread): (&mut Core, Thread),
         schedule: &CpuSchedule<T>,
@@ -193,7 +193,7 @@ impl ThreadState {
     }
 
     /// Records that a group was placed, if the threads contend. `share` returns the group's share
-    /// at the time that it gets; `clock` returns this time in nanoseconds.
+    /// at a given time, and `clock` the present time in nanoseconds.
     #[inline]
     pub fn note_placed(
         &mut self,
@@ -290,8 +290,8 @@ pub struct ReleaseOutcome {
     /// The sibling's CPU, if it has to schedule again: it has waited for a resource that is free
     /// now, or has to make way.
     pub woken: Option<u32>,
-    /// Set if refused groups keep their places before the groups that were placed instead of them.
-    /// So when the sibling has made way, the groups for which it did are tried first.
+    /// Set if refused groups stay in front of the groups that were placed instead of them, so that
+    /// they are tried first when the sibling has made way.
     pub keeps_places: bool,
     /// Set if the threads contended when groups were placed: one limited the other.
     pub contends: bool,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Shares of the recent time in which groups have counted. If the threads of a core cannot both
-//! have what they need, these shares decide which goes first ([`Core::release`]).
+//! have what they need, these shares decide which thread goes first ([`Core::release`]).
 //!
 //! A [`Share`] is a moving average of the time on counters, with the time constant [`WINDOW`]. The
 //! group with the smaller share goes first. So shares become equal as far as possible, whatever the
@@ -50,7 +50,7 @@ const fn after(share: u64, dt: u64, ran: u64) -> u64 {
 ///
 /// let (mut busy, mut idle) = (Share::NONE, Share::NONE);
 /// assert_eq!(busy.account(1_000, 0), idle.account(1_000, 0));
-/// // Four milliseconds later, on a counter and not.
+/// // Four milliseconds later: one was on a counter, the other was not.
 /// assert!(busy.account(4_001_000, 4_000_000) > idle.account(4_001_000, 0));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_comes_near_to_what_is_had() {
+    fn a_share_approaches_the_part_of_the_time_on_counters() {
         for (on, off) in [(1, 0), (1, 1), (1, 3), (0, 1)] {
             let mut share = Share::NONE;
             let (mut now, mut running) = (1, 0);
@@ -208,17 +208,17 @@ mod tests {
     }
 
     #[test]
-    fn long_times_are_no_trouble() {
+    fn long_times_do_not_overflow() {
         let mut share = Share::NONE;
         share.account(1, 0);
         assert_eq!(share.account(u64::MAX, u64::MAX / 2), ALL / 2);
-        // Nor is a clock that goes back, or more time on counters than there was.
+        // Nor does a clock that goes back, or more time on counters than has passed.
         assert_eq!(share.account(5, 7), ALL / 2);
         assert!(share.account(5 + WINDOW, u64::MAX) <= ALL);
     }
 
     #[test]
-    fn the_least_is_what_waits_or_counts() {
+    fn the_least_share_is_of_a_waiting_or_counting_group() {
         let mut needs = Needs::default();
         assert_eq!(needs.standing(100).least(200), ALL);
         needs.place(BEGIN);

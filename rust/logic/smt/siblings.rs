@@ -124,7 +124,7 @@ impl ThreadEntry {
 }
 
 /// Maximum number of times in a row that a thread is denied the right of way. Without a maximum, it
-/// could wait forever if a group of the sibling never counts for another reason: that group's share
+/// could wait forever: the share of a sibling's group that never counts, for any other reason,
 /// stays smaller.
 const MOST_DENIALS: u8 = 8;
 

@@ -60,7 +60,7 @@ fn a_thread_alone_has_no_limits() {
 }
 
 #[test]
-fn usage_goes_with_the_thread() {
+fn usage_ends_with_the_thread() {
     let mut core = full_core();
     let usage = ThreadUsage {
         used: mask(0b11),
@@ -80,7 +80,7 @@ fn usage_goes_with_the_thread() {
 }
 
 #[test]
-fn plain_usage_is_released_at_once() {
+fn usage_of_counters_only_is_released_at_once() {
     let used = |bits| ThreadUsage {
         used: mask(bits),
         ..ThreadUsage::default()
@@ -94,7 +94,7 @@ fn plain_usage_is_released_at_once() {
     needs.refuse(1, Some(corrupting));
     assert!(!needs.is_empty());
 
-    // What the other thread has changes nothing, as long as it lacks nothing.
+    // The other thread's usage changes nothing, as long as it lacks nothing.
     for other in [ThreadUsage::default(), used(0b1), corrupting] {
         let mut core = full_core();
         core.set_usage(Thread::First, used(0b111));
@@ -139,8 +139,8 @@ fn counters_in_use_do_not_limit_the_sibling_in_number() {
 }
 
 #[test]
-fn plain_events_are_limited_by_corrupting_ones_alone() {
-    let plain = Constraint::any_of(mask(0b1111));
+fn other_events_are_limited_by_corrupting_ones_alone() {
+    let any = Constraint::any_of(mask(0b1111));
     for corrupting in [0, 0b1] {
         let mut core = full_core();
         let usage = ThreadUsage {
@@ -150,7 +150,7 @@ fn plain_events_are_limited_by_corrupting_ones_alone() {
         };
         core.set_usage(Thread::First, usage);
         let limits = core.limits(Thread::Second);
-        let cut = limits.counters(plain) != plain.counters || limits.gp(false) != u32::MAX;
+        let cut = limits.counters(any) != any.counters || limits.gp(false) != u32::MAX;
         assert_eq!(core.leaves_all_to(Thread::Second), !cut);
         assert_eq!(cut, corrupting != 0);
         assert!(core.leaves_all_to(Thread::First));
@@ -176,7 +176,7 @@ fn corrupting(bits: u64) -> ThreadUsage {
     }
 }
 
-/// Needs after a group with that `share` was refused, with that `wish`.
+/// Returns the needs after a group with this `share` and this `wish` was refused.
 fn wanting(wish: ThreadUsage, share: u64) -> Needs {
     let mut needs = Needs {
         contends: true,
@@ -301,7 +301,7 @@ fn more_than_half_leaves_no_corrupting_event() {
 }
 
 #[test]
-fn a_pinned_group_waits_for_no_interval() {
+fn a_pinned_group_does_not_wait_for_the_end_of_an_interval() {
     let mut core = full_core();
     core.set_usage(SECOND, corrupting(0b100));
     let mut needs = Needs {
@@ -336,7 +336,8 @@ fn the_right_of_way_ends_with_the_thread() {
     }
 }
 
-/// Releases of the first thread, which lacks nothing, until it wakes the second one.
+/// Returns the number of releases of the first thread, which lacks nothing, until it wakes the
+/// second one.
 fn releases_until_the_sibling_is_woken(core: &mut Core) -> u32 {
     let usages = [using(0b1), using(0b11)].into_iter().cycle();
     let mut wakes = |usage| core.release(FIRST, usage, &Needs::default(), false, || 1) == Some(4);
@@ -344,7 +345,7 @@ fn releases_until_the_sibling_is_woken(core: &mut Core) -> u32 {
 }
 
 #[test]
-fn a_thread_that_tells_nothing_any_more_is_forgotten() {
+fn the_state_of_a_silent_thread_is_dropped() {
     let refused = wanting(using(0b1110), 0);
     let mut waits = full_core();
     waits.set_usage(FIRST, corrupting(0b1));
@@ -352,7 +353,8 @@ fn a_thread_that_tells_nothing_any_more_is_forgotten() {
     let mut wants = full_core();
     wants.set_usage(FIRST, corrupting(0b1));
     wants.release(SECOND, using(0), &refused, false, || 1);
-    // Its events go when the sibling has made way, and before it has seen that.
+    // The thread's events disappear after the sibling has made way, before the thread schedules
+    // again.
     let mut has_way = wants;
     has_way.release(SECOND, using(0), &refused, true, || 1);
     let yields = Needs {
@@ -363,7 +365,7 @@ fn a_thread_that_tells_nothing_any_more_is_forgotten() {
     assert!(has_way.yields(FIRST));
 
     for mut core in [waits, wants, has_way] {
-        // So that looser limits do not wake it.
+        // Keep looser limits from waking it.
         core.entry_mut(SECOND).waiting = Some(Limits::NONE);
         let releases = releases_until_the_sibling_is_woken(&mut core);
         assert_eq!(releases, u32::from(LONG_SILENCE));
@@ -399,7 +401,7 @@ fn a_thread_that_waits_for_long_is_woken_ever_more_rarely() {
         let releases = releases_until_the_sibling_is_woken(&mut core);
         assert_eq!(releases, u32::from(LONG_SILENCE) << doubts);
     }
-    // Not while it takes part.
+    // A thread that waits anew each time is not woken.
     core.wait(SECOND);
     for _ in 0..100_000 {
         core.entry_mut(SECOND).waiting = Some(Limits::NONE);
@@ -412,7 +414,7 @@ fn a_thread_that_waits_for_long_is_woken_ever_more_rarely() {
 }
 
 #[test]
-fn no_thread_is_woken_by_usage_that_grows_or_stays() {
+fn usage_that_grows_or_stays_wakes_no_thread() {
     let mut core = full_core();
     let usage = |bits| ThreadUsage {
         used: mask(bits),
