@@ -62,7 +62,7 @@ pub struct Group<'a> {
     problem: Problem,
     /// The counters and metrics of the machine.
     counters: CounterMask,
-    /// The number of counters beyond the number of events.
+    /// The number of counters less the number of events.
     room: u32,
     limits: &'a Limits,
     /// Set if one of the events is corrupting.

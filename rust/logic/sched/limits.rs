@@ -41,9 +41,9 @@ use crate::logic::{
 pub struct Limits {
     /// Counters that no event may take.
     pub closed: CounterMask,
-    /// Counters that no event may take whose counter concerns other CPUs:
-    /// [corrupting](Constraint::corrupting) events, and events of the
-    /// [northbridge](Constraint::northbridge). No processor has both kinds.
+    /// Counters that events may not take if their counter concerns other CPUs:
+    /// [corrupting](Constraint::corrupting) events and [northbridge](Constraint::northbridge)
+    /// events. No processor has both kinds.
     pub closed_to_sharing: CounterMask,
     /// The maximum number of general-purpose counters that may be used.
     pub gp: u32,

@@ -179,9 +179,9 @@ pub fn plan(
         }
     }
     // Events that have a register come before new ones.
-    for coming in [false, true] {
+    for new in [false, true] {
         for (required, now) in wanted.clone() {
-            if now.is_none() != coming || values.find(required).is_some() {
+            if now.is_none() != new || values.find(required).is_some() {
                 continue;
             }
             let mut places = now.into_iter().chain(required.registers());

@@ -114,7 +114,8 @@ mod tests {
         assert!(room(&[cycles, cycles, any, any, any]));
     }
 
-    /// Hall's theorem: no more events want only these counters than there are.
+    /// Hall's theorem: events have room if and only if no subset of them outnumbers the counters
+    /// that the subset wants.
     #[test]
     fn as_halls_theorem_says() {
         let mut seed = 1u64;

@@ -17,12 +17,12 @@ pub struct ThreadUsage {
 }
 
 impl ThreadUsage {
-    /// Adds the counters and registers that were in use `before`, unless they are planned for
-    /// another event. They stay in use until the plan is programmed.
+    /// Adds the counters and registers that were in use `before`. A register with a planned value
+    /// has that value. They stay in use until the plan is programmed, for two reasons.
     ///
-    /// There are two reasons. Until then the counters hold the counts of their events. And the perf
-    /// core removes all events and adds them again one by one: an event that gets its counter back
-    /// must not lose it to the sibling in between.
+    /// Until then, the counters hold the counts of their events. And the perf core removes all
+    /// events and adds them again one by one: an event that gets its counter back must not lose it
+    /// to the sibling in between.
     #[must_use]
     pub fn keeping(self, before: Self) -> Self {
         Self {

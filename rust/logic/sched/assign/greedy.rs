@@ -49,7 +49,7 @@ impl Problem {
             self.pair.without(self.kept)
         };
         let mut room = self.gp_limit;
-        // Do not count bits in vain: it is slow without POPCNT.
+        // Counting bits is slow without POPCNT.
         if !(used.is_empty() && pairs.is_empty()) {
             let gone = used.gp().weight().wrapping_add(pairs.len());
             let Some(left) = room.checked_sub(gone) else {
@@ -63,7 +63,7 @@ impl Problem {
             room,
             tried: CounterMask::EMPTY,
         };
-        // The choices of events with the overlap flag, and their number.
+        // The saved choices of events with the overlap flag, and their number.
         let mut saved = [state; MAX_CHOICES];
         let mut choices: usize = 0;
 

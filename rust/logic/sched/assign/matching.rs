@@ -38,10 +38,10 @@ impl Problem {
             return matching.finish(counters);
         }
 
-        // The reason for a failure: either kind by itself,
+        // If the pairs do not fit even by themselves, report that.
         matching.clear();
         matching.add_all(self.pair, PAIR_FIRST, step)?;
-        // or both together.
+        // Otherwise both kinds do not fit together.
         let pairs = self.pair.len();
         let wanted: CounterMask = self
             .pair
@@ -122,7 +122,8 @@ impl<'a> Matching<'a> {
         Ok(())
     }
 
-    /// Returns the counters of the events, if these take no more than allowed.
+    /// Stores the counters of the events in `counters`, if they take no more general-purpose
+    /// counters than allowed.
     fn finish(&self, counters: &mut PerEvent<CounterId>) -> Result<(), Shortage> {
         let mut used = CounterMask::EMPTY;
         for event in self.matched {

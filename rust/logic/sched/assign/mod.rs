@@ -5,7 +5,7 @@
 //! Three steps, each of which is taken if the previous one finds no answer:
 //!
 //! 1. If every event can keep its counter, all keep it, and nothing needs to be programmed. Events
-//!    that cannot are placed beside the others as in step 2.
+//!    that cannot keep theirs are placed beside the others as in step 2.
 //! 2. Events are placed by ascending weight (number of counters in the constraint), then in the
 //!    order of insertion: on a fixed counter if one fits, otherwise on the lowest free
 //!    general-purpose counter. If an event with the overlap flag has a choice, the state is saved.
@@ -24,7 +24,7 @@
 //! # Bounds
 //!
 //! At most [`MAX_EVENTS`] events, no recursion, no allocation; less than 2 KiB of stack, including
-//! the [`Problem`]. The order is sorted by insertion. Step 2 may run for the new events and then
+//! the [`Problem`]. An insertion sort keeps the order. Step 2 may run for the new events and then
 //! for all. It visits an event once, and once more for each combination of saved choices; at most
 //! two choices are saved at a time. Step 3 visits at most all counters and all events once for each
 //! event, and repeats this for each layout of the pairs, of which there are less than 256.
@@ -125,7 +125,7 @@ pub struct Problem {
     policy: Policy,
 }
 
-/// A [`Problem`] has no room for a further event.
+/// The error for an event beyond [`MAX_EVENTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -298,7 +298,7 @@ impl Problem {
     }
 }
 
-/// Returns the counters next to those in `counters`, downwards.
+/// Returns the counter before each of `counters`, if there is one: the first counters of pairs.
 const fn before(counters: CounterMask) -> CounterMask {
     CounterMask::from_bits(counters.bits() >> 1)
 }

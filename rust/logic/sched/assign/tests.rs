@@ -26,7 +26,7 @@ fn solved(problem: &Problem) -> Vec<usize> {
     solve(problem).unwrap()
 }
 
-/// As far as step 2.
+/// Solves with steps 1 and 2 only.
 fn by_weight(problem: Problem) -> Result<Vec<usize>, Shortage> {
     solve(&problem.with_policy(Policy::Mainline))
 }
@@ -77,7 +77,7 @@ fn the_most_constrained_is_placed_first() {
     assert_eq!(solved(&problem![4; 0xf, 0xf, 0xf, 0x4]), [0, 1, 3, 2]);
 }
 
-/// The example of overlapping constraints, with and without the flag that makes step 2 come back.
+/// The example of overlapping constraints, with and without the flag that makes step 2 go back.
 #[test]
 fn overlapping_masks() {
     let with = problem![4; 0b1001 + overlap, 0b0011, 0b0111, 0b0111];
@@ -104,7 +104,7 @@ fn going_back_tries_another_fixed_counter() {
 
 #[test]
 fn more_choices_than_are_remembered() {
-    // Three overlapping pairs that all have to give way.
+    // Three overlapping constraints, whose events all have to give way.
     let problem = problem![8;
         0b0000_1001 + overlap, 0b0001_0010 + overlap, 0b0010_0100 + overlap,
         0b0000_0111, 0b0000_0111, 0b0000_0111,
@@ -116,7 +116,7 @@ fn more_choices_than_are_remembered() {
 fn the_mainline_policy_stops_before_the_matching() {
     let problem = problem![4; 0b1001, 0b0011, 0b0111, 0b0111];
     assert_eq!(by_weight(problem), Err(Shortage::NotFound));
-    // What does not fit at all is told apart.
+    // Events that do not fit at all have another reason.
     assert!(matches!(
         by_weight(problem![4; 0b1, 0b1]),
         Err(Shortage::Contended { .. })
@@ -153,7 +153,7 @@ fn the_limit_holds_for_new_events() {
 fn a_pair_takes_two_counters() {
     assert_eq!(solved(&problem![6; 0x3f + pair, 0x3f]), [0, 2]);
     assert_eq!(solved(&problem![6; 0x3f, 0x3f + pair]), [2, 0]);
-    // Counter 1 is taken, so 0 will not do.
+    // Counter 1 is taken, so the pair cannot take counter 0.
     assert_eq!(solved(&problem![6; 0x3f + pair, 0x2]), [2, 1]);
     assert_eq!(solved(&problem![6; 0x3f + pair, 0x2 was 1]), [2, 1]);
     // Kept with both counters, or not.
@@ -178,7 +178,7 @@ fn pairs_count_twice() {
 }
 
 #[test]
-fn pairs_are_laid_out_anew_where_the_first_way_is_wrong() {
+fn pairs_are_laid_out_anew_if_the_first_layout_is_wrong() {
     // By weight, the pair takes 0 and 1.
     let problem = problem![6; 0x5 + pair, 0x03, 0x0b];
     assert_eq!(by_weight(problem), Err(Shortage::NotFound));
@@ -207,7 +207,7 @@ fn pairs_that_leave_too_little() {
 
 #[test]
 fn going_back_frees_both_counters_of_a_pair() {
-    // The pair goes to 0 and 1 first, where the other one has to be.
+    // The pair goes to 0 and 1 first, where the other events have to be.
     let problem = problem![4; 0x5 + pair + overlap, 0x3, 0x3];
     assert_eq!(by_weight(problem), Ok(vec![2, 0, 1]));
 }

@@ -37,8 +37,8 @@ pub struct Entry<T> {
     pub(super) requirement: Option<Requirement>,
     /// The filter of branch records that the event needs, if any.
     pub(super) lbr_select: Option<u32>,
-    /// The key of events that can ride on the counter. Has the information whether the event or a
-    /// rider is sampled.
+    /// The key of events that can ride on the counter, with the mark of a sampled event if this
+    /// event or a rider is sampled.
     pub(super) key: Key,
     /// The event's counter when it was last on this CPU: a preference.
     pub(super) previous: Option<CounterId>,
@@ -78,8 +78,8 @@ impl<T> Entry<T> {
     }
 
     /// Returns the settings of the planned counter for an event with this `select` and `counts_in`.
-    /// If the plan gives the event another extra register than its own, from `registers`, the event
-    /// select gets that register's event code.
+    /// If the plan gives the event another extra register than its own, the event select gets that
+    /// register's event code from `registers`.
     #[inline]
     pub fn programming(
         &self,

@@ -137,7 +137,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     #[cold]
     #[inline(never)]
     pub(super) fn refuse_beside(&self, limits: &Limits) -> Option<Refusal> {
-        // Another reason might have priority, or be temporary.
+        // The refusal may then have another reason, or be temporary.
         if self.demanding != 0 || self.pairs != 0 || self.is_cut_by(limits) {
             return None;
         }

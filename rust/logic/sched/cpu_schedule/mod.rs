@@ -2,9 +2,9 @@
 
 //! The state of one CPU's events and their counters.
 //!
-//! When an event is added, it is decided at once whether it fits. If so, every event of the CPU
-//! gets a counter: the *plan*. Nothing is programmed yet. When the perf core enables the PMU again,
-//! the driver programs the plan:
+//! Adding an event decides at once whether it fits. If so, every event of the CPU gets a counter:
+//! the *plan*. Nothing is programmed yet. When the perf core enables the PMU again, the driver
+//! programs the plan:
 //!
 //! ```text
 //!  perf_pmu_disable
@@ -17,7 +17,7 @@
 //! ```
 //!
 //! The plan also assigns [extra registers](crate::logic::regs::extra_register) to the events that
-//! need them. An event may get another one when events are added.
+//! need them. An event may get another register when events are added.
 //!
 //! The events of a txn (a group) are collected first, and then [`commit`](CpuSchedule::commit)
 //! places all or none of them. Events that were added before may move for this.
@@ -293,8 +293,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         self.owns_registers = true;
     }
 
-    /// Returns whether the events only need counters of what the threads of a core may have to
-    /// share: none is corrupting, or needs an extra register that is not the CPU's own.
+    /// Returns whether the events need nothing but counters from the core: no event is corrupting,
+    /// or needs an extra register that the threads may share.
     pub fn needs_counters_only(&self) -> bool {
         self.corrupting == 0 && (self.demanding == 0 || self.owns_registers)
     }
@@ -590,14 +590,14 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
     }
 
-    /// Returns the wish: the usage that the thread would have with the first group that was refused
+    /// Takes the wish: the usage that the thread would have with the first group that was refused
     /// [for the moment](Refusal::is_for_the_moment) since the last call, if the sibling had no
     /// events. [`None`] if no group was refused, or if it would not fit without the sibling either.
     pub fn take_wish(&mut self) -> Option<ThreadUsage> {
         self.wish.take()
     }
 
-    /// Returns whether an event corrupts the sibling thread's counts.
+    /// Returns whether any event corrupts the sibling thread's counts.
     pub fn any_corrupting(&self) -> bool {
         self.corrupting != 0
     }

@@ -62,8 +62,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         Ok(())
     }
 
-    /// If there is no [wish](Self::take_wish) yet, and all events, including the fresh ones, fit
-    /// under the lasting limits, makes their usage the wish.
+    /// Makes the usage of all events, including the fresh ones, the [wish](Self::take_wish), if
+    /// they fit under the lasting limits and there is no wish yet.
     #[inline(never)]
     fn wish_for(&mut self, limits: &Limits) {
         if self.wish.is_some() {
@@ -106,8 +106,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             let mut constraint = entry.constraint;
             let has = entry.planned.map_or(CounterMask::EMPTY, CounterId::mask);
             constraint.counters = limits.counters(constraint) | has;
-            let wish = entry.planned.or(entry.previous);
-            if problem.push(constraint, wish).is_err() {
+            let preferred = entry.planned.or(entry.previous);
+            if problem.push(constraint, preferred).is_err() {
                 return Err(Shortage::more_than(self.counters).into());
             }
         }
@@ -115,10 +115,10 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         Ok(())
     }
 
-    /// Returns the maximum number of general-purpose counters within `limits`, but at least the
-    /// number of taken ones: a new event may get a fixed counter. A corrupting one always gets a
-    /// general-purpose counter, so if there is a new one, the other events have to leave counters
-    /// beyond the limit.
+    /// Returns the maximum number of general-purpose counters: the limit, or the number of taken
+    /// ones if there are more, because a new event may get a fixed counter. A corrupting event
+    /// always needs a general-purpose counter: if there is a new one, the other events have to
+    /// leave the counters beyond the limit.
     fn gp_limit(&self, limits: &Limits) -> u32 {
         let limit = limits.gp(self.corrupting != 0);
         match self.collected().any(|entry| entry.constraint.corrupting) {

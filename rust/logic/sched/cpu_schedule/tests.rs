@@ -41,7 +41,7 @@ fn state(schedule: &CpuSchedule<char>) -> (Vec<Entry<char>>, bool) {
     (schedule.entries().copied().collect(), schedule.in_txn())
 }
 
-/// The counters by the slow path.
+/// Returns the counters that the slow path finds.
 fn solved(schedule: &CpuSchedule<char>, limits: &Limits) -> Option<Vec<Option<CounterId>>> {
     let mut schedule = *schedule;
     schedule.solve(limits).ok()?;
@@ -61,7 +61,8 @@ fn closing_gaps_changes_nothing() {
     };
     let mut schedule = with_any("ab");
     let (mut moved, mut last) = (0, 0);
-    // The first event is removed and added as the last. In between one moves, and one is collected.
+    // Each turn removes the first event and adds it as the last one. Some turns move an event, some
+    // collect one in a txn.
     for turn in 0..4 * SLOTS {
         let first = schedule.entries().next().unwrap().event;
         schedule.remove(first).unwrap();
@@ -91,14 +92,14 @@ fn closing_gaps_changes_nothing() {
 #[test]
 fn the_fast_paths_find_what_the_slow_one_does() {
     let masks = [0x1, 0x6, 0xf, 0x1_0000_000f, 0x2_0000_0000];
-    let wishes = [None, Some(gp(0)), Some(gp(1)), Some(gp(3))];
+    let previous = [None, Some(gp(0)), Some(gp(1)), Some(gp(3))];
     let closing = NONE.closing(CounterMask::from_bits(0b1));
     let (mut fast, mut slow, mut refused) = (0, 0, 0);
     for limits in [NONE, closing, Limits { gp: 2, ..NONE }] {
         for policy in [Policy::Rpmu, Policy::Mainline] {
             for choice in 0..5 * 5 * 5 * 5 * 4 * 4 {
                 let mask = |n| on(masks[choice / 5usize.pow(n) % 5]);
-                let wish = |n| wishes[choice / 625 / 4usize.pow(n) % 4];
+                let last = |n| previous[choice / 625 / 4usize.pow(n) % 4];
                 let mut schedule = schedule().with_policy(policy);
                 for (n, event) in ['a', 'b'].into_iter().enumerate() {
                     let _ = schedule.add(event, mask(n as u32), None, &NONE);
@@ -106,13 +107,13 @@ fn the_fast_paths_find_what_the_slow_one_does() {
                 schedule.begin();
                 for (n, event) in ['c', 'd'].into_iter().enumerate() {
                     let n = n as u32;
-                    schedule.add(event, mask(n + 2), wish(n), &limits).unwrap();
+                    schedule.add(event, mask(n + 2), last(n), &limits).unwrap();
                 }
                 let expected = solved(&schedule, &limits);
                 if schedule.plan_beside(&limits) {
                     fast += 1;
                 } else if let Some(refusal) = schedule.refuse_beside(&limits) {
-                    // With fixed counters among them, the slow path may name others.
+                    // With fixed counters, the slow path may name other counters.
                     let same = schedule.plan_anew(&limits) == Err(refusal);
                     let fixed = (0..4).any(|n| !mask(n).counters.fixed().is_empty());
                     assert!(
@@ -229,7 +230,7 @@ fn a_group_that_does_not_fit_leaves_no_trace() {
 }
 
 #[test]
-fn an_older_event_may_go_during_a_transaction() {
+fn an_older_event_may_leave_during_a_txn() {
     let mut schedule = with_any("ab");
     schedule.begin();
     schedule.add('c', on(0xf), None, &NONE).unwrap();
@@ -316,7 +317,7 @@ fn a_corrupting_event_does_not_join_more_than_half() {
     let half = Limits::beside_sibling(4);
     for others in ["a", "ab"] {
         let mut schedule = with_any(others);
-        // An event that counts on a general-purpose counter although it could leave it.
+        // An event on a general-purpose counter that could use a fixed one.
         schedule.add('x', on(1 << 32), None, &NONE).unwrap();
         let either = on(0x1_0000_000f);
         schedule.add('f', either, None, &NONE).unwrap();
@@ -326,7 +327,7 @@ fn a_corrupting_event_does_not_join_more_than_half() {
         assert_eq!(added.is_ok(), others == "a", "{added:?}");
         assert_eq!(schedule.taken().gp().weight(), 1 + others.len() as u32);
     }
-    // It stays where others came before the limit, and so do these.
+    // A corrupting event from before the limit keeps its counter, and so do the others.
     let mut schedule = with_any("ab");
     schedule.add('c', corrupting_on(0xf), None, &NONE).unwrap();
     schedule.add('f', on(1 << 32), None, &half).unwrap();
@@ -334,10 +335,11 @@ fn a_corrupting_event_does_not_join_more_than_half() {
     assert!(matches!(added, Err(Refusal::Limited(_))));
 }
 
-/// Not either beside another one that is there since before the limit, as before the sibling came
-/// online: the counter that an event leaves for a fixed one is the sibling's.
+/// A second corrupting event does not join either if the first is from before the limit, such as
+/// from before the sibling came online: a counter that an event leaves for a fixed one belongs to
+/// the sibling.
 #[test]
-fn nor_does_a_later_one() {
+fn a_second_corrupting_event_does_not_join_more_than_half() {
     let half = Limits::beside_sibling(4);
     let mut schedule = with_any("a");
     schedule.add('x', on(1 << 32), None, &NONE).unwrap();
@@ -351,7 +353,7 @@ fn nor_does_a_later_one() {
     assert_eq!(state(&schedule), before);
     // An event that needs no general-purpose counter makes no difference to the sibling.
     schedule.add('x', on(1 << 32), None, &half).unwrap();
-    // Nor does one that takes the counter of another.
+    // Nor does an event that takes the counter of another.
     schedule.remove('x').unwrap();
     schedule.add('d', on(0xf), None, &half).unwrap();
     assert_eq!(schedule.taken().gp().weight(), 3);
@@ -375,7 +377,7 @@ fn usage_follows_the_plan() {
 }
 
 #[test]
-fn events_of_an_open_transaction_use_nothing() {
+fn events_of_an_open_txn_use_nothing() {
     let mut schedule = with_any("a");
     let before = schedule.usage();
     schedule.begin();
@@ -458,7 +460,7 @@ fn an_event_that_gets_another_register_is_programmed_anew() {
     };
     schedule.add('b', no_choice, None, &NONE).unwrap();
     assert_eq!(register(&schedule, 'a'), Some(OffcoreResponse1));
-    // On the counter that it has.
+    // It stays on its counter.
     assert_eq!(schedule.leaving().collect::<Vec<_>>(), [('a', gp(0))]);
     let arriving: Vec<_> = schedule.arriving().collect();
     assert_eq!(arriving, [('a', gp(0)), ('b', gp(1))]);
@@ -505,7 +507,7 @@ fn a_trial_leaves_nothing_behind() {
     trial.push('d', on(0xf), None);
     trial.push('e', on(0x1), None);
     assert!(trial.fits(&NONE).is_err());
-    // There is room for what is left of the group that does not fit.
+    // The first event of the refused group fits alone.
     trial.push('d', on(0xf), None);
     assert_eq!(trial.fits(&NONE), Ok(()));
     for event in 'f'..='z' {
@@ -542,7 +544,7 @@ fn events_with_the_same_branch_filter_are_on_the_cpu_together() {
         schedule.usage().registers.get(ExtraRegister::LbrSelect),
         Some(1)
     );
-    // The last one gone, another filter has its turn.
+    // Without these events, another filter can be used.
     schedule.remove('a');
     schedule.remove('b');
     schedule.add('c', with_branches(2), None, &NONE).unwrap();

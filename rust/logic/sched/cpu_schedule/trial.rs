@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Trials, which decide whether groups would fit on a CPU without adding them.
+//! Trials: whether groups would fit on a CPU, decided without adding them.
 
 use super::{
     CpuSchedule,
@@ -63,7 +63,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Begins a trial. Dropping the trial restores the schedule.
     pub fn trial(&mut self) -> Trial<'_, T> {
-        // Now there is a slot for each event that has room, and none moves during the trial.
+        // Now there is a slot for each further event, and no event moves during the trial.
         self.close_gaps();
         for slot in self.live {
             if let Some(entry) = &self.entries[slot & (SLOTS - 1)] {
