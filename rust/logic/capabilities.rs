@@ -171,7 +171,7 @@ impl Cpuid {
         bit(self.leaf_8000_0022.eax, 0)
     }
 
-    /// Overrides which of AMD's extensions exist.
+    /// Overrides the existence of AMD's extensions.
     pub fn set_amd(&mut self, core: bool, v2: bool) {
         self.leaf_8000_0001.ecx &= !(1 << 23);
         self.leaf_8000_0001.ecx |= u32::from(core) << 23;
@@ -378,9 +378,9 @@ impl Capabilities {
         }
         let leaf = &cpuid.leaf_a;
         let version = byte(leaf.eax, 0);
-        let told_gp = byte(leaf.eax, 8);
-        let gp = if told_gp < ADDRESSABLE_GP {
-            told_gp
+        let reported_gp = byte(leaf.eax, 8);
+        let gp = if reported_gp < ADDRESSABLE_GP {
+            reported_gp
         } else {
             ADDRESSABLE_GP
         };
@@ -394,18 +394,18 @@ impl Capabilities {
             _ => return None,
         };
 
-        let reported = (leaf.edx & 0x1f) as u8;
+        let reported_fixed = (leaf.edx & 0x1f) as u8;
         let fixed = if version >= 5 {
             // A bit from `MAX_FIXED` on would become a topdown metric.
             CounterMask::from_bits((leaf.ecx as u64) << MAX_GP)
                 .fixed()
-                .union(CounterMask::first_fixed(reported))
+                .union(CounterMask::first_fixed(reported_fixed))
         } else if version >= 2 {
-            let certain = if cpuid.is_virtual() { 0 } else { 3 };
-            CounterMask::first_fixed(if reported > certain {
-                reported
+            let minimum = if cpuid.is_virtual() { 0 } else { 3 };
+            CounterMask::first_fixed(if reported_fixed > minimum {
+                reported_fixed
             } else {
-                certain
+                minimum
             })
         } else {
             CounterMask::EMPTY
@@ -419,7 +419,7 @@ impl Capabilities {
             interface: Interface::ArchPerfmon,
             version,
             counters: CounterMask::first_gp(gp).union(fixed),
-            unused_gp: told_gp.wrapping_sub(gp),
+            unused_gp: reported_gp.wrapping_sub(gp),
             width,
             full_width_write: (perf_capabilities >> 13) & 1 != 0,
             perf_metrics: (perf_capabilities >> 15) & 1 != 0,

@@ -21,7 +21,7 @@ impl CoreType {
     }
 }
 
-/// A list with one item for each type of cores, in the order in which the types were found.
+/// A list with one item for each type of core, in the order in which the types were found.
 ///
 /// # Examples
 ///
@@ -48,7 +48,7 @@ impl<T> PerType<T> {
         }
     }
 
-    /// Appends `item`, and returns its index. Fails with `item` if there are too many.
+    /// Appends `item`, and returns its index. Fails with `item` if the list is full.
     pub fn push(&mut self, item: T) -> Result<usize, T> {
         let free = self.items.iter_mut().enumerate();
         match free.into_iter().find(|(_, slot)| slot.is_none()) {
@@ -81,7 +81,7 @@ impl<T> PerType<T> {
         self.len() == 0
     }
 
-    /// Applies `f` to each item in order, until it fails. Then the previous results are dropped.
+    /// Applies `f` to each item in order. On an error, drops the previous results.
     pub fn try_map<U, E>(self, mut f: impl FnMut(T) -> Result<U, E>) -> Result<PerType<U>, E> {
         let mut made = PerType::new();
         for (slot, item) in made.items.iter_mut().zip(self.items) {
@@ -105,10 +105,10 @@ impl<T> PerType<T> {
         .try_map(f)
     }
 
-    /// Applies `take` to each item, the last one first. If it fails, `revert` reverts the
-    /// previous ones, the one that was taken last first.
+    /// Applies `take` to the items in reverse order. If it fails, reverts the items taken so far in
+    /// the opposite order by `revert`.
     ///
-    /// In this case, fails with the items and the error. Items that could not be given back are
+    /// Then fails with the items and the error; items for which `revert` returns [`None`] are
     /// missing.
     pub fn take_all<U, E>(
         self,
@@ -150,8 +150,8 @@ impl PerType<CoreType> {
         self.iter().position(|it| *it == core)
     }
 
-    /// Returns the index of `core`. Appends it if it is not in the list; returns [`None`] if there
-    /// are too many.
+    /// Returns the index of `core`. Appends it if it is not in the list; returns [`None`] if the
+    /// list is full.
     pub fn find_or_add(&mut self, core: CoreType) -> Option<usize> {
         self.find(core).or_else(|| self.push(core).ok())
     }
@@ -221,8 +221,8 @@ mod tests {
         assert_eq!(*drops.borrow(), [1, 2]);
     }
 
-    /// The log of a take-over of `count` PMUs of which the one numbered `fails` is in use, what is
-    /// left of them, and whether all were taken. `lost` cannot be given back.
+    /// Takes over `count` PMUs, of which number `fails` is in use and number `lost` cannot be given
+    /// back. Returns the log, the PMUs in the resulting list, and whether all were taken over.
     fn take(count: u8, fails: Option<u8>, lost: Option<u8>) -> (String, Vec<u8>, bool) {
         let log = RefCell::new(String::new());
         let say =

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!  At load
-//!  cores     the types of cores, each with its PMU
+//!  cores          the types of cores, each with its PMU
 //!  tried          the kernel versions that features were tried on
 //!  capabilities   CPUID: the counters and features of the PMU
 //!  model          the processor model: constraints, extra registers, generic events, errata
@@ -33,12 +33,12 @@
 //!  user_read      the events whose counters their users read with RDPMC
 //! ```
 //!
-//! Each module imports only from the modules below it; `Documentation/architecture.md` has them in
-//! this order.
+//! `Documentation/architecture.md` lists the modules in an order in which each imports only from
+//! those below it.
 //!
-//! Most functions run with interrupts off; those of [`regs::period`] and [`regs::counter`] also run
-//! in NMI context. None panics, all loops are bounded, and arithmetic that may wrap is marked as
-//! wrapping.
+//! Most functions run with interrupts off; some, such as those of [`pmi`] and [`regs::period`],
+//! also run in NMI context. None panics, all loops are bounded, and arithmetic that may wrap is
+//! marked as wrapping.
 
 #![forbid(unsafe_code)]
 

@@ -8,7 +8,7 @@ use core::hint::black_box;
 /// Returns `index` if it is below `len`, otherwise 0, even while the CPU speculates past a bounds
 /// check.
 ///
-/// To be called after the check and before the access. Computes the result without a branch, as
+/// Call this after the check and before the access. Computes the result without a branch, as
 /// `array_index_mask_nospec()` of `include/linux/nospec.h` does. Neither argument may exceed
 /// `isize::MAX`.
 ///

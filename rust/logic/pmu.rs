@@ -147,11 +147,10 @@ impl PmuInfo {
     /// Returns the counters that the event `select` may use.
     ///
     /// The result is the first match in the model's table, or else all general-purpose counters.
-    /// Excluded are absent counters, and counters that cannot count only user mode, or cannot
-    /// discard counts of aborted transactions, if the event asks for this. A topdown metric counts
-    /// all slots if PERF_METRICS does not exist, which only hypervisors leave out. Mainline:
-    /// `x86_get_event_constraints()` and `hsw_get_event_constraints()`,
-    /// `arch/x86/events/intel/core.c`.
+    /// Excludes absent counters, and the counters that cannot count user mode alone or discard the
+    /// counts of aborted transactions if the event needs this. Without PERF_METRICS, which only
+    /// hypervisors hide, a topdown metric counts all slots. Mainline: `x86_get_event_constraints()`
+    /// and `hsw_get_event_constraints()`, `arch/x86/events/intel/core.c`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
         let present = self.capabilities.all();
         let table = self.model.event_constraints.get(self.index.range(select));
@@ -227,7 +226,7 @@ impl PmuInfo {
         }
         let mut constraint = match self.model.pebs_events.find(select) {
             Some(line) => Constraint {
-                // This is only in the table of all events.
+                // Only the table of all events has this flag.
                 corrupting: self.constraint(select).corrupting,
                 ..self.restricted(select, line.constraint().resolve(present))
             },
@@ -240,17 +239,17 @@ impl PmuInfo {
         constraint
     }
 
-    /// Returns `constraint` without the counters that cannot count only user mode, or cannot
-    /// discard counts of aborted transactions, if the event asks for this. Drops the northbridge
-    /// flag on processors with core performance counter extensions, where AMD's northbridge has a
-    /// PMU of its own.
+    /// Returns `constraint` without the counters that cannot count user mode alone or discard the
+    /// counts of aborted transactions if the event needs this. Drops the northbridge flag on
+    /// processors with core performance counter extensions, where AMD's northbridge has a PMU of
+    /// its own.
     fn restricted(&self, select: EventSelect, mut constraint: Constraint) -> Constraint {
         constraint.northbridge &= self.capabilities.interface == Interface::AmdLegacy;
         if select.has(EventSelect::USR) && !select.has(EventSelect::OS) {
             constraint.counters = constraint.counters.without(self.model.need_kernel_mode);
         }
         let checkpointed = self.model.checkpointed;
-        // Without such counters, the bit belongs to another field.
+        // On models without such counters, the bit belongs to another field.
         if select.has(EventSelect::IN_TX_CHECKPOINTED) && !checkpointed.is_empty() {
             constraint.counters = constraint.counters & checkpointed;
         }
@@ -292,7 +291,7 @@ impl PmuInfo {
     }
 
     /// Returns the event select of a generic hardware event; `None` if the model has no such event
-    /// or CPUID marks it as absent. Then sysfs does not show it.
+    /// or CPUID marks it as absent. Sysfs does not show absent events.
     pub fn hardware_event(&self, id: HardwareId) -> Option<EventSelect> {
         let absent_bit = match id {
             HardwareId::CpuCycles => Some(0),
@@ -345,7 +344,7 @@ impl PmuInfo {
     /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
     /// # let client = PmuInfo::new(&SANDY_BRIDGE, capabilities);
     /// # let server = PmuInfo::new(&SANDY_BRIDGE_SERVER, capabilities);
-    /// // LLC-load-misses: all that memory answers, remote memory included.
+    /// // LLC-load-misses: all responses of local and remote memory.
     /// let (select, config1) = server.cache_event(0x1_0002).unwrap();
     /// assert_eq!((select.bits(), config1), (0x01b7, 0x3f_ffc0_0081));
     /// assert_eq!(client.cache_event(0x1_0002), Err(NoCacheEvent::ExtraRegister));
@@ -370,9 +369,8 @@ impl PmuInfo {
 }
 
 /// Returns the model of a processor. An Intel processor for which neither this driver nor mainline
-/// has a table gets the architectural model. An AMD processor of a later family than all with a
-/// table gets the newest model, as in mainline (`amd_pmu_event_map()`,
-/// `arch/x86/events/amd/core.c`).
+/// has a table gets the architectural model. An AMD processor of a family above those with a table
+/// gets the newest model, as in mainline (`amd_pmu_event_map()`, `arch/x86/events/amd/core.c`).
 fn find_model(vendor: Vendor, cpuid: &Cpuid, version: u8) -> Option<&'static Model> {
     let (family, number) = (cpuid.family(), cpuid.model());
     match models().find(|model| model.is_for(vendor, family, number)) {

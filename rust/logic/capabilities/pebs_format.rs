@@ -5,21 +5,20 @@
 /// The layout of PEBS records: IA32_PERF_CAPABILITIES.PEBS_REC_FMT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PebsFormat {
-    /// PebsFormat 1: registers, and the instruction's memory access.
+    /// PEBS format 1: registers, and the instruction's memory access.
     Nehalem,
-    /// PebsFormat 2: also the address of the instruction, and TSX.
+    /// PEBS format 2: also the address of the instruction, and TSX.
     Haswell,
-    /// PebsFormat 3: also the time.
+    /// PEBS format 3: also the time.
     Skylake,
-    /// PebsFormat 4 with PEBS_BASELINE: the groups that MSR_PEBS_DATA_CFG selects.
+    /// PEBS format 4 with PEBS_BASELINE: the groups that MSR_PEBS_DATA_CFG selects.
     Adaptive,
 }
 
 impl PebsFormat {
-    /// Returns the format in IA32_PERF_CAPABILITIES; [`None`] if there is none or it is not one of
-    /// these.
+    /// Decodes the format in IA32_PERF_CAPABILITIES; [`None`] without a supported format.
     ///
-    /// PebsFormat 4 without PEBS_BASELINE, on small cores, is not one of these.
+    /// PEBS format 4 without PEBS_BASELINE, on small cores, is not supported.
     pub const fn from_capabilities(perf_capabilities: u64) -> Option<Self> {
         match (perf_capabilities >> 8) & 0xf {
             1 => Some(Self::Nehalem),

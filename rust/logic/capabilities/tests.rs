@@ -115,7 +115,7 @@ fn absent_events() {
 }
 
 #[test]
-fn any_thread_goes_with_the_version() {
+fn any_thread_depends_on_the_version() {
     for (version, edx, any) in [
         (2, 0x603, false),
         (3, 0x603, true),
@@ -147,7 +147,7 @@ fn tsx() {
         assert_eq!(capabilities.tsx, tsx);
         assert_eq!(capabilities.rtm, rtm);
 
-        // The kernel knows better.
+        // The kernel's feature bits override CPUID.
         for (rtm, hle) in [(false, false), (false, true), (true, false)] {
             cpuid.set_tsx(rtm, hle);
             assert_eq!((cpuid.has_rtm(), cpuid.has_tsx()), (rtm, rtm || hle));

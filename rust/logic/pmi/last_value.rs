@@ -2,10 +2,10 @@
 
 //! The value that a counter had when it was last read or written.
 //!
-//! A count grows by the difference between two values of its counter. A PMI may come between
-//! reading the counter and remembering its value. It may do the same, and even write the counter.
-//! Of the two, the one that changes the remembered value adds the difference to the count. A PMI
-//! may write the same value again, so each write is numbered, too
+//! A count grows by the difference between two values of its counter. A PMI may interrupt a
+//! callback between reading the counter and remembering its value. The PMI may itself read and
+//! remember, and even write the counter. Whichever of the two changes the remembered value adds the
+//! difference to the count. A PMI may write the same value again, so each write is numbered, too
 //! ([`CounterWidth::remember_written`]).
 
 use super::Word;
@@ -56,7 +56,7 @@ impl<W: Word> LastValue<W> {
 
     /// Remembers that `value` has been written to the counter.
     ///
-    /// To be called by the PMI itself, or while it does not handle the counter.
+    /// To be called by the PMI itself, or while the PMI does not handle the counter.
     #[inline]
     pub fn written(&self, width: CounterWidth, value: u64) {
         self.0.store(width.remember_written(self.0.load(), value));

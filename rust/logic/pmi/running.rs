@@ -24,7 +24,8 @@ use core::sync::atomic::AtomicU64;
 /// Only callbacks change the active counters. Callbacks and PMIs change the halted counters by
 /// `compare_exchange`. A PMI restores the enabled counters before it ends.
 pub struct Running<W = AtomicU64> {
-    /// The counters whose events the PMI may handle: their registers are complete.
+    /// The counters whose registers are complete. The PMI handles their events unless they are
+    /// halted.
     active: W,
     /// The active counters that an NMI has stopped while the shadow still has them as running.
     halted: W,

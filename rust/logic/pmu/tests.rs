@@ -57,7 +57,7 @@ fn every_supported_model_is_found() {
 }
 
 #[test]
-fn a_share_of_the_slots_is_all_of_them_without_the_register() {
+fn a_metric_counts_all_slots_without_perf_metrics() {
     let mut pmu = probe(&cpuid(0x606a6, 5, 8));
     let fixed = pmu.capabilities.counters.fixed();
     let retiring = EventSelect::event(0x00, 0x80);
@@ -82,7 +82,7 @@ fn a_share_of_the_slots_is_all_of_them_without_the_register() {
 }
 
 #[test]
-fn what_every_cpuid_model_is_taken_for() {
+fn every_cpuid_model_has_a_model_or_a_refusal() {
     let mut counts = [0; 3];
     for number in 0..=0xff_u32 {
         let eax = 0x600 | ((number & 0xf) << 4) | ((number >> 4) << 16);
@@ -110,8 +110,8 @@ fn what_every_cpuid_model_is_taken_for() {
 }
 
 #[test]
-fn unknown_cores_have_what_is_architectural() {
-    // Family 6 model 0xfe, and a family to come.
+fn unknown_cores_get_the_architectural_model() {
+    // Family 6 model 0xfe, and a future family.
     for eax in [0xf06e0, 0x0100_0f10] {
         for (version, pmu_name) in [(2, "generic_arch_v2+"), (5, "generic_arch_v5+")] {
             let pmu = probe(&cpuid(eax, version, 4));
@@ -125,7 +125,7 @@ fn unknown_cores_have_what_is_architectural() {
 #[test]
 fn unsupported_machines() {
     let via = haswell().with_vendor(b"CentaurHauls");
-    // Haswell's family.
+    // An AMD processor with Haswell's family and model.
     let old_amd = haswell().with_vendor(b"AuthenticAMD");
     let mut hybrid = haswell();
     hybrid.leaf_7.edx = 1 << 15;
@@ -150,7 +150,7 @@ fn unsupported_machines() {
     }
 }
 
-/// A leaf 0xA or a hybrid's bit is no concern of an AMD processor's.
+/// Leaf 0xA and the hybrid bit of an AMD processor are ignored.
 #[test]
 fn amd_processors() {
     use Interface::{
@@ -166,10 +166,10 @@ fn amd_processors() {
         (AMD, 0x0083_0f10, true, (0, 0), &AMD_ZEN_2, AmdCore, 6),
         (AMD, 0x00a1_0f11, true, (1, 6), &AMD_ZEN_4, AmdV2, 6),
         (AMD, 0x00a1_0f11, true, (1, 15), &AMD_ZEN_4, AmdV2, 15),
-        // Without the counters, PerfMonV2 is nothing.
+        // Without PerfCtrExtCore, PerfMonV2 is ignored.
         (AMD, 0x00a1_0f11, false, (1, 6), &AMD_ZEN_4, AmdLegacy, 4),
         (AMD, 0x00b0_0f20, true, (1, 6), &AMD_ZEN_4, AmdV2, 6),
-        // A family to come.
+        // A future family.
         (AMD, 0x00f0_0f10, true, (1, 8), &AMD_ZEN_4, AmdV2, 8),
         (HYGON, 0x0090_0f01, true, (0, 0), &AMD_ZEN, AmdCore, 6),
         (AMD, 0x0010_0f42, false, (0, 0), &AMD_K8, AmdLegacy, 4),
@@ -234,7 +234,7 @@ fn broadwell_constraints() {
     }
 }
 
-/// A PMU of a model that the driver may not drive yet.
+/// Returns a PMU of this model, whether the driver supports it or not.
 fn pmu_of(model: &'static Model, leaf_a_ebx: u32) -> PmuInfo {
     let mut cpuid = cpuid(0, 4, 4);
     cpuid.leaf_a.ebx = leaf_a_ebx;
