@@ -158,7 +158,7 @@ fn family_15h_has_mainlines_counters() {
 
 /// Compares the constraints with their names.
 #[test]
-fn family_15h_constraints_are_what_they_are_called() {
+fn family_15h_constraints_match_their_names() {
     let Some(source) = Source::read() else {
         return;
     };

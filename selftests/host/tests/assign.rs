@@ -67,7 +67,7 @@ fn is_valid(events: &[Event], gp_limit: u32, counters: &[usize]) -> bool {
         && (used & GP).count_ones() <= gp_limit
 }
 
-/// Returns whether the reason is true.
+/// Returns whether the reason for a refusal is true.
 fn is_true(shortage: Shortage, events: &[Event], gp_limit: u32) -> bool {
     let masks = masks(events);
     match shortage {
@@ -140,7 +140,7 @@ proptest! {
 
     /// If all events can keep their counters, all keep them.
     #[test]
-    fn what_can_be_kept_is_kept(
+    fn counters_that_can_be_kept_are_kept(
         slots in prop::collection::vec(mask(), 8),
         had in Just(vec![0usize, 1, 2, 3, 4, 5, 32, 33]).prop_shuffle(),
         count in 0usize..9,
@@ -242,7 +242,7 @@ fn overlapping_masks_of_the_reference_case() {
         assert!(is_valid(&events, 4, &counters));
         assert_eq!(counters[0], 3);
     }
-    // First fit by weight refuses it.
+    // Placing by weight without back-tracking refuses this set.
     let wants = [0b1001, 0b0011, 0b0111, 0b0111].map(|counters| want(counters, false));
     assert_eq!(mainline(&wants, 4, AS_IS), None);
 }

@@ -280,7 +280,7 @@ fn types_are_found_by_their_numbers() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_types_are_refused() {
     let mut maker = Maker::new();
     let own = maker.last + 1;
     maker.structure(
@@ -367,7 +367,7 @@ fn unknown_kinds_are_skipped_by_their_layout() {
     assert_eq!(btf.size_of("one"), Ok(8));
 }
 
-/// Makes every possible query.
+/// Makes all kinds of queries.
 fn use_all(data: &[u8]) {
     let Ok(btf) = read(data, ["perf_event", "pmu", "x86_pmu", "a"]) else {
         return;
@@ -394,7 +394,7 @@ fn kind() -> impl Strategy<Value = u32> {
 
 proptest! {
     #[test]
-    fn random_data_is_no_trouble(words in prop::collection::vec(word(), 0..200)) {
+    fn random_data_does_not_panic(words in prop::collection::vec(word(), 0..200)) {
         let mut maker = Maker::new();
         for name in ["perf_event", "pmu", "x86_pmu", "a", "b", "hw", "idx"] {
             maker.string(name);
@@ -404,7 +404,7 @@ proptest! {
     }
 
     #[test]
-    fn random_types_are_no_trouble(
+    fn random_types_do_not_panic(
         types in prop::collection::vec(
             (kind(), word(), 0u32..6, word(), prop::collection::vec(word(), 0..18)),
             1..40,
@@ -563,7 +563,7 @@ fn of_kernel(tree: &Path) -> Vec<u8> {
 /// The lines of `rust/layouts.c` against the kernel's BTF. Offsets are compared when rpmu is
 /// loaded.
 #[test]
-fn the_table_is_in_the_kernel() {
+fn the_members_of_the_table_are_in_the_kernel() {
     let Some(tree) = kernel() else {
         return;
     };
@@ -600,7 +600,7 @@ fn the_table_is_in_the_kernel() {
 
 /// The kernel's BTF, damaged in a few places.
 #[test]
-fn damage_is_no_trouble() {
+fn damaged_btf_does_not_panic() {
     let Some(tree) = kernel() else {
         return;
     };

@@ -227,8 +227,8 @@ fn columns() -> BTreeMap<&'static str, Vec<(EventSelect, Columns)>> {
 }
 
 /// No event may be on a counter that a column of its list does not name: with two threads and with
-/// one, counting and precise. This includes counting of events that the list has as precise ones
-/// only, because users can open them so.
+/// one, counting and precise. This includes counting the events that the list has for precise
+/// sampling only, because users can open them as counting events.
 #[test]
 fn events_are_on_the_counters_of_every_column() {
     let columns = columns();

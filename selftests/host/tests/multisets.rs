@@ -91,7 +91,7 @@ fn machines() -> Vec<Machine> {
     machines.push(Machine {
         name: "AMD family 15h".to_owned(),
         gp: 6,
-        // `amd_format_attr`, `arch/x86/events/amd/core.c`
+        // `amd_f15_PMC0` to `amd_f15_PMC53`, `arch/x86/events/amd/core.c`
         kinds: vec![
             any(0x01),
             any(0x07),
@@ -105,8 +105,8 @@ fn machines() -> Vec<Machine> {
     machines.push(Machine {
         name: "AMD family 17h".to_owned(),
         gp: 6,
-        // `amd_put_event_constraints_f17h()`, `amd_get_event_constraints_f19h()`,
-        // `arch/x86/events/amd/core.c`, and events that are bound to one counter
+        // `amd_get_event_constraints_f17h()` with `pair_constraint`, `arch/x86/events/amd/core.c`,
+        // and events that are bound to certain counters
         kinds: vec![any(0x3f), pair, any(0x01), any(0x04), any(0x1c), any(0x23)],
         sibling: false,
     });

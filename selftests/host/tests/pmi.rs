@@ -182,7 +182,7 @@ impl Cpu {
             if halts.contains(counter) {
                 self.running.set_halted(counter.mask(), true);
                 self.stopped.store(self.stopped.load() | (1 << event));
-                // Like the perf core's callback, which does not know its context.
+                // Like a callback from the perf core, which does not know that it runs in a PMI.
                 self.run();
             }
         }
@@ -255,7 +255,7 @@ struct Counting {
     last: LastValue<Shared>,
     count: Shared,
     published: Shared,
-    /// The occurrences.
+    /// The number of occurrences.
     truth: Shared,
 }
 
@@ -305,7 +305,7 @@ impl Counting {
             .publish(|value| self.published.store(value & WIDTH.mask()));
     }
 
-    /// As in a PMI: the counter has stopped.
+    /// Handles an overflow as in a PMI, while the counter is stopped.
     fn overflow(&self) {
         self.occur(5);
         self.update();

@@ -23,7 +23,7 @@ fn random(mask: u32, seed: u32) -> RandomPeriods {
     RandomPeriods::from_config3((u64::from(seed) << 32) | u64::from(mask))
 }
 
-/// Returns this many random parts of periods.
+/// Returns the random parts of [`SAMPLES`] periods.
 fn parts(mask: u32, seed: u32) -> Vec<u64> {
     let random = random(mask, seed);
     let mut state = random.first_state(0);
@@ -35,9 +35,8 @@ fn parts(mask: u32, seed: u32) -> Vec<u64> {
     (0..SAMPLES).map(|_| part()).collect()
 }
 
-/// Returns the probability that this many items, if distributed evenly over the bins, are
-/// distributed as unevenly as this or more: Pearson's test, with the approximation of Wilson and
-/// Hilferty.
+/// Returns the probability of a distribution over the bins that is at least as uneven as this one,
+/// if all bins are equally likely: Pearson's test, with the approximation of Wilson and Hilferty.
 fn chance(bins: &[u32]) -> f64 {
     let items: u32 = bins.iter().sum();
     let expected = f64::from(items) / bins.len() as f64;
@@ -78,7 +77,7 @@ fn spread(values: impl Iterator<Item = u64>, bins: usize) -> Vec<u32> {
 }
 
 #[test]
-fn the_test_of_chance_knows_its_tables() {
+fn the_test_of_chance_matches_published_tables() {
     for (x, expected) in [
         (0.0, 0.5),
         (1.0, 0.158_655),

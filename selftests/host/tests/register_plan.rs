@@ -186,7 +186,7 @@ fn orders<T: Copy>(items: &[T]) -> Vec<Vec<T>> {
 }
 
 #[test]
-fn the_set_that_mainline_refuses_in_some_orders() {
+fn a_set_that_mainline_refuses_in_some_orders() {
     let set = [
         requirement(OffcoreResponse1, 0x20, true),
         requirement(OffcoreResponse0, 0x20, true),

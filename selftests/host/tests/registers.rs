@@ -146,7 +146,7 @@ impl Machine {
             .count();
     }
 
-    /// Returns whether `counter` has the control of its event.
+    /// Returns whether `counter` is programmed for its event.
     fn is_right(&self, counter: CounterId) -> bool {
         let Some((select, _)) = self.events.get(&counter) else {
             return false;
@@ -285,7 +285,7 @@ proptest! {
     #![proptest_config(cases(512))]
 
     #[test]
-    fn hardware_is_what_was_asked_for_with_no_needless_write(
+    fn hardware_follows_the_driver_without_needless_writes(
         steps in prop::collection::vec(step(), 0..80),
     ) {
         let mut driver = Driver::new();

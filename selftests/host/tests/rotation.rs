@@ -404,7 +404,7 @@ impl<'a> Context<'a> {
             if self.active.contains(&group) == Waits(group, self.mix, 0).may_pass() {
                 let is_behind = self.active.contains(&by);
                 if !is_behind && self.places[by].0 == 0 {
-                    // No place precedes it.
+                    // No place precedes 0.
                     self.put(by, 1);
                 }
                 let (place, _) = self.places[by];
@@ -527,7 +527,7 @@ fn corrupting_events_count_together() {
     }
 }
 
-/// Mixes where the perf core's own rotation is known to lose.
+/// Mixes for which the perf core's own rotation is known to be worse.
 fn known() -> Vec<(&'static str, Mix)> {
     let (c2, any): (&[u64], &[u64]) = (&[0x4], &[ANY]);
     let (c0, four, any8): (&[u64], &[u64], &[u64]) = (&[0x1], &[ANY; 4], &[0xff]);
@@ -576,7 +576,7 @@ fn known() -> Vec<(&'static str, Mix)> {
 }
 
 #[test]
-fn known_mixes_are_shared_as_well_as_can_be() {
+fn known_mixes_get_nearly_optimal_shares() {
     for (name, mix) in known() {
         let (best, outcome) = (best(&mix), take_turns(&mix));
         let core = rotate(&mix);
@@ -603,7 +603,7 @@ fn known_mixes_are_shared_as_well_as_can_be() {
 /// Groups with software leaders are offered in the order of the tree only. The smallest share is at
 /// least that of the perf core's own rotation.
 #[test]
-fn groups_led_by_software_pass_none() {
+fn groups_led_by_software_pass_no_others() {
     for (name, mix) in known() {
         let mix = Mix {
             led_by_software: (0..mix.groups.len()).collect(),
@@ -634,7 +634,7 @@ fn groups_led_by_software_pass_none() {
 /// for good: neither if the group that passes it contends for counters, nor if it does not and so
 /// stays in front.
 #[test]
-fn groups_that_do_not_fit_hold_up_none() {
+fn groups_that_do_not_fit_block_no_others() {
     let (four, any): (&[u64], &[u64]) = (&[ANY; 4], &[ANY]);
     let (three, c3): (&[u64], &[u64]) = (&[0x7; 3], &[0x8]);
     let mixes = [
@@ -825,7 +825,7 @@ fn many_equal_groups_cost_nothing() {
 /// An active group of one event does not cause a look-ahead through all pairs for the remaining
 /// counter.
 #[test]
-fn one_that_counts_is_not_looked_for() {
+fn an_active_group_causes_no_look_ahead() {
     let (any, pair): (&[u64], &[u64]) = (&[ANY], &[ANY, ANY]);
     let mut groups = vec![pair; 65];
     groups[0] = any;
@@ -875,7 +875,7 @@ proptest! {
 
     /// If each group is one event, the shares are optimal.
     #[test]
-    fn single_events_are_shared_as_well_as_can_be(masks in prop::collection::vec(mask(), 1..9)) {
+    fn single_events_get_optimal_shares(masks in prop::collection::vec(mask(), 1..9)) {
         let groups: Vec<&[u64]> = masks.iter().map(core::slice::from_ref).collect();
         let mix = Mix::of(4, &groups);
         let (best, outcome) = (best(&mix), take_turns(&mix));

@@ -211,7 +211,8 @@ fn every_precise_event_is_mainlines() {
         let pmu = pmu(model, 8, 4);
         let present = pmu.capabilities.counters.bits();
 
-        // All codes without flags and with those of cycles; single flags for the codes of lines.
+        // All codes without flags and with those of the cycles alias; single flags for the codes of
+        // lines.
         let everywhere = (0..=0xffff).flat_map(|code| [code, code | 0x1080_0000]);
         let flags = [1 << 18, 1 << 21, 1 << 23, 1 << 24, 1 << 32, 3 << 16];
         let at_lines = table
@@ -441,7 +442,7 @@ fn same_tsx_files(model: &Model, source: &Source, init: &Init) {
 }
 
 #[test]
-fn what_mainline_has_a_table_for_has_one_or_is_refused() {
+fn every_cpu_in_mainlines_tables_has_a_model_or_is_refused() {
     let Some(source) = Source::read() else {
         return;
     };

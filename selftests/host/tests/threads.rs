@@ -260,7 +260,9 @@ impl World {
             (usage.corrupting.bits(), usage.used.bits()),
             this.has(false)
         );
-        let Some(seat) = this.seat else { return Ok(()) };
+        let Some(seat) = this.seat else {
+            return Ok(());
+        };
         let release = this.smt.release(&mut this.schedule);
         let outcome = release.map(|release| release.report(&mut self.core, seat, false, || 1));
         self.check_woken(side, outcome.unwrap_or_default().woken)
@@ -278,7 +280,7 @@ impl World {
                 let woken = self.core.wakes_sibling(seat);
                 self.check_woken(side, woken)?;
             }
-            // Without a seat, the thread has no events, because its CPU is offline.
+            // The CPU is offline, so it has no events.
             None => self.sides[side].seat = self.core.join(cpu),
         }
         Ok(())
@@ -781,17 +783,17 @@ const PHASES: [u64; 5] = [
 #[test]
 fn both_threads_have_their_share() {
     let corrupting = event((0xf, true));
-    let plain = event((0xf, false));
-    let mix = |nr_corrupting: usize, nr_plain: usize| {
+    let ordinary = event((0xf, false));
+    let mix = |nr_corrupting: usize, nr_ordinary: usize| {
         [
             vec![corrupting.clone(); nr_corrupting],
-            vec![plain.clone(); nr_plain],
+            vec![ordinary.clone(); nr_ordinary],
         ]
         .concat()
     };
     let on_2 = |corrupting| vec![event((0b100, corrupting))];
     let cases = [
-        // Half of the time 4 + 0, half of it 2 + 1.
+        // For half of the time 4 + 0 events count, for the other half 2 + 1.
         (mix(0, 6), mix(1, 0), 1.0 / 2.0),
         (mix(0, 5), mix(1, 0), 4.0 / 7.0),
         (mix(0, 4), mix(1, 0), 2.0 / 3.0),
@@ -806,8 +808,8 @@ fn both_threads_have_their_share() {
         (mix(0, 2), mix(2, 0), 1.0),
         (on_2(true), on_2(false), 1.0 / 2.0),
         // A group with events of both kinds.
-        (vec![vec![corrupting[0], plain[0]]], mix(0, 6), 1.0 / 2.0),
-        (vec![vec![plain[0]; 4]], mix(1, 0), 1.0 / 2.0),
+        (vec![vec![corrupting[0], ordinary[0]]], mix(0, 6), 1.0 / 2.0),
+        (vec![vec![ordinary[0]; 4]], mix(1, 0), 1.0 / 2.0),
     ];
     let core = Core::new(COUNTERS);
     for (first, second, optimum) in &cases {
@@ -948,24 +950,29 @@ fn shared_registers_change_hands() {
 #[test]
 fn pinned_groups_do_not_give_way() {
     let corrupting = event((0xf, true));
-    let plain = event((0xf, false));
+    let ordinary = event((0xf, false));
     let on_2 = |corrupting| event((0b100, corrupting));
     for phase in PHASES {
         for order in [Order::Runtime, Order::Mainline] {
             let groups = [
-                [on_2(true), plain.clone(), plain.clone(), plain.clone()],
                 [
-                    plain.clone(),
+                    on_2(true),
+                    ordinary.clone(),
+                    ordinary.clone(),
+                    ordinary.clone(),
+                ],
+                [
+                    ordinary.clone(),
                     on_2(false),
                     corrupting.clone(),
-                    plain.clone(),
+                    ordinary.clone(),
                 ],
             ];
             let groups = [&groups[0][..], &groups[1][..]];
             let mut world = TurningCore::new(Core::new(COUNTERS), order, phase, groups, [1, 1]);
             let [first, second] = world.run();
             assert_eq!((first[0], second[0]), (1.0, 1.0));
-            // Needs the counter of the pinned group.
+            // This group needs the counter of the other thread's pinned group.
             assert_eq!(second[1], 0.0);
             assert!(first[1..].iter().all(|share| *share > 0.2), "{first:?}");
         }
@@ -1012,12 +1019,12 @@ proptest! {
 #[test]
 fn pinned_groups_go_first() {
     let corrupting = event((0xf, true));
-    let plain = event((0xf, false));
+    let ordinary = event((0xf, false));
     let on_2 = |corrupting| event((0b100, corrupting));
     for order in [Order::Runtime, Order::Mainline] {
         for (rotating, pinned) in [
-            (vec![plain.clone(); 6], corrupting.clone()),
-            (vec![plain.clone(); 4], on_2(true)),
+            (vec![ordinary.clone(); 6], corrupting.clone()),
+            (vec![ordinary.clone(); 4], on_2(true)),
             (vec![on_2(true)], on_2(false)),
             (vec![corrupting.clone(); 6], on_2(false)),
         ] {

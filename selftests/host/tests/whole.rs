@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tests all input from the machine and its users through the whole logic: CPUID, attributes,
+//! Passes any input from the machine and its users through the whole logic: CPUID, attributes,
 //! groups, schedules, siblings, registers, periods, and the texts of refusals. No function may
 //! panic, and the hardware must accept all results.
 
@@ -168,7 +168,8 @@ fn intel_pmu() -> impl Strategy<Value = PmuInfo> {
     })
 }
 
-/// Returns few bits, many bits, or an event code and unit mask of a model's tables.
+/// Returns a config with few bits, with many bits, or with an event code and unit mask of a model's
+/// tables.
 fn config() -> impl Strategy<Value = u64> {
     let tables = INTEL_MODELS.iter().flat_map(|model| {
         let precise = model
@@ -218,19 +219,19 @@ fn attributes() -> impl Strategy<Value = Attributes> {
         prop_oneof![6 => Just(0u8), 3 => 1u8..4, 1 => any::<u8>()],
         any::<bool>(),
     )
-        .prop_map(|(numbers, more, flags, precise_ip, plain)| {
+        .prop_map(|(numbers, more, flags, precise_ip, is_simple)| {
             let (kind, config, filters, config1, config2, sample_period) = numbers;
             let (sample_type, branch_sample_type, sample_regs_user, sample_regs_intr, config3) =
                 more;
             let [has_auxiliary, freq, exclude_user, exclude_kernel, others, ends, pinned, member] =
                 flags;
             let simple = Attributes {
-                config1: config1 & if plain { 0xffff } else { !0 },
+                config1: config1 & if is_simple { 0xffff } else { !0 },
                 exclude_user,
                 exclude_kernel,
                 ..Attributes::counting(EventType::decode(kind, 4), config | filters)
             };
-            if plain {
+            if is_simple {
                 // With random attributes, nearly all would be refused.
                 let precise_ip = precise_ip & 3;
                 return Attributes {
@@ -287,7 +288,7 @@ fn is_a_line(text: &str) -> bool {
 }
 
 /// Returns whether the event matches the attributes, judging by its registers.
-fn is_what_was_asked_for(pmu: &PmuInfo, attr: &Attributes, event: &Event, any: bool) -> bool {
+fn matches_attributes(pmu: &PmuInfo, attr: &Attributes, event: &Event, any: bool) -> bool {
     const NOT_IN_A_CONFIG: u64 = EventSelect::ENABLE | EventSelect::PIN_CONTROL;
     let select = event.select;
     let filters = EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
@@ -513,7 +514,7 @@ proptest! {
             match configure(&pmu, attr, |_| *has_registers, || *allowed) {
                 Err(refusal) => prop_assert!(is_a_line(&Explanation::from(refusal).to_string())),
                 Ok(event) => {
-                    prop_assert!(is_what_was_asked_for(&pmu, attr, &event, *allowed), "{attr:x?} {event:x?}");
+                    prop_assert!(matches_attributes(&pmu, attr, &event, *allowed), "{attr:x?} {event:x?}");
                     let constraint = pmu.constraint(event.select);
                     let requirement = event.requirement;
                     let lbr_select = event.branches.map(|request| request.select);
@@ -599,8 +600,8 @@ proptest! {
             if counter.is_gp() {
                 let held = hardware.registers[&key(Register::EventSelect(counter))];
                 // The code may be that of the other offcore response register.
-                let asked = events[entry.event].0.select.enabled();
-                prop_assert_eq!(held & !EventSelect::CODE, asked & !EventSelect::CODE);
+                let wanted = events[entry.event].0.select.enabled();
+                prop_assert_eq!(held & !EventSelect::CODE, wanted & !EventSelect::CODE);
             }
         }
     }

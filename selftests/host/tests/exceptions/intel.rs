@@ -50,7 +50,7 @@ const WESTMERE: &[Exception] = &[
 
 #[rustfmt::skip]
 const SANDY_BRIDGE: &[Exception] = &[
-    Exception::from_mainline(0x0248, 0xffff, "L1D_PEND_MISS.FB_FULL: any counter in Intel's lists; the built-in driver's line is for PENDING and all else of the event"),
+    Exception::from_mainline(0x0248, 0xffff, "L1D_PEND_MISS.FB_FULL: any counter in Intel's lists; the built-in driver's line is for all unit masks of the event"),
     Exception::from_mainline(0x0148, 0xffff, "L1D_PEND_MISS.PENDING: counter 2 in Intel's lists, and in the built-in driver's table for counting; any of four in its table for precise sampling").precise(),
     Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
     Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
@@ -86,7 +86,7 @@ const IVY_BRIDGE: &[Exception] = &[
 const HASWELL: &[Exception] = &[
     Exception::from_mainline(0x01cd, 0xffff, "MEM_TRANS_RETIRED.LOAD_LATENCY: counter 3 in Intel's lists, any of four in the built-in driver's table").precise(),
     Exception::from_mainline(0x0148, 0xffff, "L1D_PEND_MISS.PENDING: counter 2 in Intel's lists, and in the built-in driver's table for counting; any of four in its table for precise sampling").precise(),
-    Exception::from_mainline(0xd0, 0xff, "MEM_UOPS_RETIRED, with unit masks that Intel's lists do not have: corrupting, as when it is only counted; the built-in driver's table for precise sampling marks those of the lists alone").precise(),
+    Exception::from_mainline(0xd0, 0xff, "MEM_UOPS_RETIRED, with unit masks that Intel's lists do not have: corrupting, as for counting; the built-in driver's table for precise sampling marks only the unit masks in the lists").precise(),
     Exception::with_one_thread(0x0180_010e, 0xff80_ffff), // UOPS_ISSUED.STALL_CYCLES
     Exception::with_one_thread(0x023c, 0xffff), // CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE
     Exception::with_one_thread(0x0279, 0xffff), // IDQ.EMPTY
@@ -170,5 +170,5 @@ const SILVERMONT: &[Exception] = &[
 
 #[rustfmt::skip]
 const GOLDMONT: &[Exception] = &[
-    Exception::from_list(0x00c0, 0xffff, "INST_RETIRED.PREC_DIST: counter 0, which precise_ip 3 asks for; the same select is INST_RETIRED.ANY_P, for any counter").precise(),
+    Exception::from_list(0x00c0, 0xffff, "INST_RETIRED.PREC_DIST: counter 0, which precise_ip 3 requests; the same select is INST_RETIRED.ANY_P, for any counter").precise(),
 ];
