@@ -8,8 +8,8 @@ use super::{
 };
 use crate::logic::model::demand::Key;
 
-/// The most changes that are followed, and the most intervals since an event was removed, before a
-/// context is walked again.
+/// The largest number of changes, and of intervals since an event was removed, before a context is
+/// walked again.
 const LONGEST: u64 = 64;
 
 /// Number of words for the numbers of keys: keys of a hundred events mostly have different numbers.
@@ -66,8 +66,7 @@ impl ContextWants {
         }
     }
 
-    /// Adds the `key` of an event of an added group. Of the events of one group, each key is to be
-    /// added once.
+    /// Adds the `key` of an event of an added group. Each key of a group is to be added once.
     pub fn add_key(&mut self, key: Key) {
         if key == Key::NONE {
             return;
@@ -100,7 +99,7 @@ impl ContextWants {
         }
     }
 
-    /// Ends an interval. Returns whether the demand is still good; otherwise the context must be
+    /// Ends an interval. Returns whether the demand is still valid; otherwise the context must be
     /// walked again.
     pub fn end_interval(&mut self) -> bool {
         if self.stale != 0 {

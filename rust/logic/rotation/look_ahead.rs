@@ -54,7 +54,7 @@ pub struct Found<G> {
     groups: [Option<G>; MOST_FOUND],
     /// The remaining counters, as [`CpuSchedule::reach`] returns them.
     pub reach: CounterMask,
-    /// The refusal of a group that does not fit only for the moment, if there was one.
+    /// The refusal of a group that would fit without the current limits, if there was one.
     pub refusal: Option<Refusal>,
     /// Number of groups that were tried.
     pub looked_at: u32,
@@ -118,10 +118,10 @@ pub struct Search<'a> {
 }
 
 /// Finds `groups` that fit beside the events of `schedule`. The groups are behind an offered one,
-/// and are tried in their order. The caller has the found groups offered as well. It brings those
-/// that [may not pass](Waiting::may_pass) forward, in front of the offered one, and has all groups
-/// offered again. If only the sibling keeps others from fitting ([`Found::refusal`]), the thread is
-/// to wait for the sibling.
+/// and are tried in their order. The caller makes the perf core offer the found groups as well. It
+/// brings those that [may not pass](Waiting::may_pass) forward, in front of the offered one, and
+/// makes the perf core offer all groups again. If only the sibling keeps others from fitting
+/// ([`Found::refusal`]), the thread is to wait for the sibling.
 ///
 /// `found` must be [`Found::NOTHING`]. It is an argument and not the result, since copies of it
 /// would be on the kernel's stack.

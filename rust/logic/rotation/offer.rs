@@ -48,7 +48,7 @@ impl Offered {
     /// counters of the events on the CPU, and `beside` counts the events among them that rotate
     /// with the group.
     ///
-    /// Never so if neither the group nor the events on the CPU are corrupting.
+    /// Returns false if neither the group nor the events on the CPU are corrupting.
     pub fn waits_for_its_kind(
         &self,
         wants: Option<&Wants>,

@@ -30,30 +30,31 @@ const PATIENCE: u64 = 64;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Places<const N: usize> {
-    /// Number of failed lookups, and by place their number when its entry was last used.
-    vain: u64,
+    /// Number of failed lookups.
+    misses: u64,
+    /// For each place, the number of failed lookups when its entry was last used.
     used: [u64; N],
 }
 
 impl<const N: usize> Places<N> {
     /// A cache without entries.
     pub const NEW: Self = Self {
-        vain: PATIENCE,
+        misses: PATIENCE,
         used: [0; N],
     };
 
     /// Records that the entry in `place` is used.
     pub fn used(&mut self, place: usize) {
         if let Some(used) = self.used.get_mut(place) {
-            *used = self.vain;
+            *used = self.misses;
         }
     }
 
     /// Returns the place for a new entry after a failed lookup; [`None`] if there is no place for
     /// it.
     pub fn new_entry(&mut self) -> Option<usize> {
-        self.vain = self.vain.saturating_add(1);
-        let long_ago = self.vain.saturating_sub(PATIENCE);
+        self.misses = self.misses.saturating_add(1);
+        let long_ago = self.misses.saturating_sub(PATIENCE);
         let place = self.used.iter().position(|used| *used < long_ago)?;
         self.used(place);
         Some(place)

@@ -48,9 +48,9 @@ pub const fn requeue(runtime: u64, latest: u64, charge: u64) -> u64 {
 /// contend, and the bound keeps that time from counting against them afterwards.
 const MOST_TURNS: u64 = 4;
 
-/// The divisor of an interval that gives the tolerance: a time that differs from the interval by no
-/// more is charged as one turn. The timer is not exact, and groups that have counted equally often
-/// must keep their order.
+/// The interval divided by this is the tolerance: a time that differs from the interval by no more
+/// is charged as one turn. The timer is not exact, and groups that have counted equally often must
+/// keep their order.
 const TOLERANCE: u64 = 16;
 
 /// Returns the charge for a group that has counted for `ran` nanoseconds since the last charge: a

@@ -75,8 +75,8 @@ pub struct Wants {
     /// The counters that at least one group may use, and the counters that at least two may use.
     once: CounterMask,
     twice: CounterMask,
-    /// By the number of general-purpose counters that a group needs (the last class is for all
-    /// larger numbers): the counters of which each group needs one, and the number of groups.
+    /// For each number of general-purpose counters that groups need (the last class has all larger
+    /// numbers): the counters of which each group needs one, and the number of groups.
     by_need: [(CounterMask, u32); NEEDS],
     /// Number of groups with corrupting events, and of other groups that need a general-purpose
     /// counter.
@@ -184,9 +184,9 @@ impl Wants {
         }
     }
 
-    /// Returns the bits of keys with which groups may ride on counters of others: of other groups
-    /// of the context, or of `beside`, events that are on the CPU and do not rotate with it. May
-    /// have the bits of other keys.
+    /// Returns the bits of the keys of events that may ride on the counters of other groups of the
+    /// context, or of events on the CPU that do not rotate with it, whose bits are `beside`. May
+    /// include the bits of other keys.
     pub const fn rideable(&self, beside: u64) -> u64 {
         self.equal_keys | self.keys & beside
     }
