@@ -8,9 +8,9 @@
 //! period is started. So a PMI costs the same with any number of riders.
 //!
 //! A PMI may interrupt a callback at any point, bring counts up to date, stop events, and make a
-//! rider the owner. No increment is counted twice, since each event takes what the sum has grown by
-//! in one step ([`Base::take`]). An increment that the interrupted callback has read, but not added
-//! to the sum yet, is in the event's next count; a rider that this very PMI stops misses it.
+//! rider the owner. No increment is counted twice, since each event takes the growth of the sum in
+//! one step ([`Base::take`]). An increment that the interrupted callback has read, but not added to
+//! the sum yet, is in the event's next count; a rider that this very PMI stops misses it.
 
 use super::Word;
 use core::sync::atomic::AtomicU64;
@@ -20,7 +20,7 @@ pub const MAX_IDS: usize = 128;
 
 const BITS: usize = u64::BITS as usize;
 
-/// The sum of what a shared counter has counted, and its riders that are started.
+/// The sum of the increments of a shared counter, and its started riders.
 pub struct SharedCount<W = AtomicU64> {
     sum: W,
     riders: [W; MAX_IDS / BITS],
@@ -47,7 +47,7 @@ fn update<W: Word>(word: &W, change: impl Fn(u64) -> u64) -> u64 {
 }
 
 impl<W: Word> SharedCount<W> {
-    /// Adds what the counter has counted since the last time.
+    /// Adds the counter's increment since the last call.
     pub fn add(&self, delta: u64) {
         update(&self.sum, |sum| sum.wrapping_add(delta));
     }
@@ -107,8 +107,8 @@ impl<W: Word> Base<W> {
         self.0.store(counter.sum.load());
     }
 
-    /// Returns what the sum of `counter` has grown by since the last time, for the caller to add to
-    /// the event's count.
+    /// Returns the growth of the sum of `counter` since the last call, for the caller to add to the
+    /// event's count.
     ///
     /// # Examples
     ///

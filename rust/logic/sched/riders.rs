@@ -2,12 +2,12 @@
 
 //! The riders of a CPU: events that share the counter of an equal event.
 //!
-//! Of equal events on a CPU, one is in the CPU's schedule
+//! One of the equal events on a CPU is in the CPU's schedule
 //! ([`CpuSchedule`](super::cpu_schedule::CpuSchedule)), the *head*; the others ride on its counter.
 //! When the head leaves, one of its riders becomes the head ([`Riders::promote`]).
 //!
-//! Which of the events the PMI serves is another question
-//! ([`shared_count`](crate::logic::pmi::shared_count)): that may change in an NMI, while the head
+//! The event that the PMI serves need not be the head
+//! ([`shared_count`](crate::logic::pmi::shared_count)): it may change in an NMI, while the head
 //! stays.
 //!
 //! Context: the CPU, interrupts off, PMU disabled.

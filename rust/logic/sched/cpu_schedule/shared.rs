@@ -72,7 +72,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             let Some(entry) = &self.entries[slot & (SLOTS - 1)] else {
                 continue;
             };
-            // In a trial, the collected events of a txn are not there.
+            // In a trial, the collected events of a txn do not count.
             let is_there = entry.planned.is_some() || self.fresh.contains(slot);
             let is_sampled = demand.key.samples() && sampled.contains(slot);
             if is_there && !is_sampled && demand.can_ride_on(&entry.demand()) {
