@@ -80,8 +80,8 @@ impl PmuInfo {
     /// cpuid.leaf_1.eax = 0x506c1;
     /// assert_eq!(
     ///     PmuInfo::probe(&cpuid, None).unwrap_err().to_string(),
-    ///     "Goldmont is not supported yet: it needs a trial, for it has run on no such CPU; keep \
-    ///      the built-in driver"
+    ///     "Goldmont is not supported yet: it needs a trial, because the driver has run on no \
+    ///      such CPU; keep the built-in driver"
     /// );
     ///
     /// cpuid.leaf_1.eax = 0x106c2;

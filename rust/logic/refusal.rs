@@ -219,10 +219,10 @@ impl fmt::Display for Refusal {
             Self::CheckpointedPeriod => "in_tx_cp needs a sample period of 0x7fffffff or more",
             Self::ExtraRegisterValue => "config1 has bits that the event's register does not have",
             Self::ExtraRegisterAbsent => "this machine does not have the event's extra register",
-            Self::EveryBranch => "a sample of every branch takes BTS",
-            Self::Sampling => "overflows cannot be handed to perf core",
+            Self::EveryBranch => "a sample of every branch needs BTS",
+            Self::Sampling => "the driver cannot pass overflows to the perf core",
             Self::NoCounter => "no counter of this CPU can count the event",
-            Self::ExtraRegisterTaken => "more values for extra registers than registers",
+            Self::ExtraRegisterTaken => "the events need more values than there are extra registers",
             Self::ExtraRegisterLimited => "the core's other thread has the extra register",
             Self::DoesNotFit(shortage) | Self::Limited(shortage) => return shortage.fmt(f),
         })

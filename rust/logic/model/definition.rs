@@ -164,7 +164,7 @@ pub enum Need {
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Trial => "a trial, for it has run on no such CPU",
+            Self::Trial => "a trial, because the driver has run on no such CPU",
         })
     }
 }

@@ -210,8 +210,8 @@ fn models_that_need_more_are_refused() {
     let refused = PmuInfo::probe(&cpuid(0x506c1, 3, 4), None).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "Goldmont is not supported yet: it needs a trial, for it has run on no such CPU; keep \
-         the built-in driver"
+        "Goldmont is not supported yet: it needs a trial, because the driver has run on no such \
+         CPU; keep the built-in driver"
     );
 }
 

@@ -9,8 +9,8 @@ use crate::logic::regs::counter::CounterMask;
 /// The reason why events do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// Some events compete for fewer counters than events, whichever counters the others have. For
-    /// events that take pairs, the counters are the pairs' first ones.
+    /// Some events outnumber the counters that they may use, wherever the other events are put. For
+    /// events that take pairs, these are the first counters of the pairs.
     Contended {
         /// Number of events.
         events: u32,
@@ -35,8 +35,7 @@ pub enum Shortage {
 }
 
 impl Shortage {
-    /// Returns the shortage in which all `counters` are wanted, by one event more than there are
-    /// counters.
+    /// Returns the shortage in which one event more than `counters` competes for them.
     pub const fn more_than(counters: CounterMask) -> Self {
         Self::Contended {
             events: counters.weight().wrapping_add(1),
@@ -63,7 +62,9 @@ impl fmt::Display for Shortage {
                 f,
                 "{needed} general-purpose counters are needed, {limit} may be used"
             ),
-            Self::NotFound => f.write_str("the events fit, but the mainline policy misses it"),
+            Self::NotFound => {
+                f.write_str("the events fit, but the mainline policy finds no assignment")
+            }
         }
     }
 }
