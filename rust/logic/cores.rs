@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn map_keeps_the_order_and_drops_what_it_made_before_an_error() {
+    fn map_keeps_the_order_and_drops_its_results_on_an_error() {
         let doubled = list(&[1, 2, 3]).try_map(|it| Ok::<_, ()>(2 * it));
         assert_eq!(items(&doubled.unwrap()), [2, 4, 6]);
 

@@ -52,7 +52,7 @@ mod field {
     pub(super) const TLB_L1: u64 = 1 << 29;
     pub(super) const TLB_L2: u64 = 1 << 30;
 
-    /// The same level as a number.
+    /// The level, as a number.
     pub(super) const L1: u64 = 0x1 << 33;
     pub(super) const L2: u64 = 0x2 << 33;
     pub(super) const L3: u64 = 0x3 << 33;

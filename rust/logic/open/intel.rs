@@ -200,7 +200,7 @@ fn branch_stack(pmu: &PmuInfo, attr: &Attributes) -> Result<Option<lbr::Request>
     lbr.request(recorded).map(Some)
 }
 
-/// Adds any-thread counting to `select`, for a raw event that asks for it.
+/// Adds any-thread counting to `select`, for a raw event that requests it.
 fn any_thread(
     pmu: &PmuInfo,
     attr: &Attributes,

@@ -3,8 +3,8 @@
 //! Checks of new events: from a `perf_event_attr` to a configured event or a refusal.
 //!
 //! ```text
-//!  attr           what is asked for
-//!    extensions   the fields that this driver alone knows
+//!  attr           the requested event
+//!    extensions   the fields that only this driver has
 //!    topdown      the rules of topdown metrics
 //!    precise      attr.precise_ip
 //!    intel, amd   the checks of each vendor's PMUs ──► event
@@ -35,7 +35,7 @@ use extensions::Extensions;
 /// Translates `attr` to an event of `pmu`.
 ///
 /// `has_register` returns whether this machine has an extra register. `allow_any_thread` is
-/// `perf_allow_cpu()`; it is called, once, if the event asks for any-thread counting.
+/// `perf_allow_cpu()`; it is called, once, if the event requests any-thread counting.
 ///
 /// # Errors
 ///

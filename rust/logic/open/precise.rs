@@ -104,7 +104,7 @@ fn are_all(branch_sample_type: u64, attr: &Attributes) -> bool {
 }
 
 /// Makes the event `select` precise. Returns the event select and the way in which samples are
-/// taken; [`None`] if the event does not ask for precision. Mainline: `intel_pmu_hw_config()`,
+/// taken; [`None`] if the event need not be precise. Mainline: `intel_pmu_hw_config()`,
 /// `arch/x86/events/intel/core.c`.
 pub(super) fn apply(
     pmu: &PmuInfo,

@@ -2,8 +2,8 @@
 
 //! State that callbacks on a CPU share with its PMI.
 //!
-//! A PMI is an NMI. It may come between any two accesses of a callback, and runs to its end on the
-//! same CPU before the callback continues. So the CPU sees each store at once, and no memory
+//! A PMI is an NMI. It may interrupt a callback between any two accesses, and runs to its end on
+//! the same CPU before the callback continues. So the CPU sees each store at once, and no memory
 //! ordering is needed, but the state has to be consistent for a PMI after each single store.
 //!
 //! Each protocol is a type of its own, generic over its [`Word`]s: the driver uses `core`'s

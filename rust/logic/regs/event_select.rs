@@ -66,7 +66,8 @@ impl EventSelect {
     pub const CODE: u64 = Self::EVENT | Self::UMASK;
     /// The bits that users may set in attr.config of PERF_TYPE_RAW (`X86_RAW_EVENT_MASK`).
     pub const RAW: u64 = Self::CODE | Self::EDGE | Self::INV | Self::CMASK;
-    /// The same on AMD's PMUs (`AMD64_RAW_EVENT_MASK`).
+    /// The bits that users may set in attr.config of PERF_TYPE_RAW on AMD's PMUs
+    /// (`AMD64_RAW_EVENT_MASK`).
     pub const AMD_RAW: u64 = Self::RAW | Self::AMD_EVENT;
 
     /// Selects an event by its code and unit mask.

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_falls_loses_and_repeats_nothing() {
+    fn a_falling_share_loses_and_repeats_no_count() {
         let metric = CounterId::metric(0).unwrap();
         let (mut count, mut before) = (0, 0);
         for (slots, share) in [(1000, 10), (1010, 9), (1020, 10), (1030, 9), (1040, 10)] {

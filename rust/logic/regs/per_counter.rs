@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_is_written() {
+    fn only_changes_are_written() {
         let hardware = Hardware::new();
         let mut order = Vec::new();
         for (counters, written) in [

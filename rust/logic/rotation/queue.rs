@@ -35,7 +35,8 @@ pub const fn lags_far_behind(lag: u64) -> bool {
 /// # use rpmu_logic::logic;
 /// use logic::rotation::{requeue, TURN};
 ///
-/// // The groups are numbered as they come, and the first goes behind all others.
+/// // New groups have places in the order in which they were added. The first goes behind all
+/// // others.
 /// assert!(requeue(1, 8, TURN) > 8);
 /// ```
 pub const fn requeue(runtime: u64, latest: u64, charge: u64) -> u64 {
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_wait_pay_for_what_they_have_counted() {
+    fn waiting_groups_are_charged_for_the_time_that_they_have_counted() {
         let interval = 4_000_000;
         assert!(owes_turns(interval / 2, interval) && owes_turns(u64::MAX, interval));
         // The time that the sibling needs to make way is not charged.
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_turns_cost_parts() {
+    fn a_part_of_a_turn_costs_a_part_of_the_charge() {
         let context = {
             let mut group = GroupWants::default();
             group.add(Constraint::any_of(CounterMask::first_gp(4)));

@@ -47,7 +47,7 @@ pub struct Limits {
     pub closed_to_sharing: CounterMask,
     /// The maximum number of general-purpose counters that may be used.
     pub gp: u32,
-    /// The same number if one of the events is corrupting.
+    /// The maximum number if one of the events is corrupting.
     pub gp_with_corrupting: u32,
     /// The other thread's values in shared extra registers: events may not need other values in
     /// them.

@@ -117,7 +117,7 @@ mod tests {
     /// Hall's theorem: events have room if and only if no subset of them outnumbers the counters
     /// that the subset wants.
     #[test]
-    fn as_halls_theorem_says() {
+    fn events_have_room_by_halls_theorem() {
         let mut seed = 1u64;
         let mut next = || {
             seed = seed

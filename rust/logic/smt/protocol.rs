@@ -226,9 +226,8 @@ impl ThreadState {
         self.needs.refuse_pinned(schedule.take_wish());
     }
 
-    /// Records that the plan in `schedule` is programmed. Returns its counters if these are all
-    /// that the core has to know: no event needs anything else that the threads share, and there
-    /// are no needs.
+    /// Records that the plan in `schedule` is programmed. Returns its counters if the core needs no
+    /// other report: no event uses anything else that the threads share, and there are no needs.
     #[inline]
     pub fn counters_only_use<T: Copy + PartialEq>(
         &self,

@@ -125,7 +125,7 @@ proptest! {
     /// Events are refused if and only if they do not fit; an assignment is valid, and a reason
     /// true.
     #[test]
-    fn verdict_is_that_of_a_complete_search(
+    fn the_verdict_agrees_with_a_complete_search(
         events in prop::collection::vec(event(), 0..7),
         gp_limit in 0u32..7,
     ) {
@@ -186,8 +186,8 @@ proptest! {
         }
     }
 
-    /// The same with back-tracking: with a limit so large that mainline's miscount has no effect,
-    /// and without the miscount.
+    /// The assignment is mainline's if mainline finds one with back-tracking: under a limit so
+    /// large that mainline's miscount has no effect, and without the miscount.
     #[test]
     fn mainlines_back_tracking_is_kept(
         wants in prop::collection::vec((1u64..1 << 6, any::<bool>()), 1..7),

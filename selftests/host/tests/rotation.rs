@@ -897,8 +897,8 @@ proptest! {
         prop_assert!(outcome.smallest() >= 0.75 * best.smallest, "{outcome:?}, {best:?}");
     }
 
-    /// The same for groups of all kinds: at least half of the best possible smallest share, beside
-    /// pinned events.
+    /// The smallest share of groups of all kinds, beside pinned events, is at least half of the
+    /// best possible one.
     #[test]
     fn no_group_of_any_kind_starves(
         groups in prop::collection::vec(prop::collection::vec(mask_or_fixed(), 1..5), 2..8),

@@ -44,7 +44,7 @@ fn fixed_counter_is_ruled_out_by_every_filter() {
 }
 
 #[test]
-fn resolved_fixed_events_may_use_gp_counters_pseudo_codes_not() {
+fn fixed_events_without_a_pseudo_code_may_use_gp_counters() {
     let cycles = EventConstraint::fixed(0x003c, 1).resolve(HASWELL_HT);
     assert_eq!(cycles.counters.bits(), 0x2_0000_000f);
     let reference = EventConstraint::fixed(0x0300, 2).resolve(HASWELL_HT);

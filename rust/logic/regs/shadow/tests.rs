@@ -190,7 +190,7 @@ fn another_task_with_the_same_events_costs_its_counters() {
 }
 
 #[test]
-fn rotation_writes_what_changes() {
+fn rotation_writes_only_changes() {
     let mut recorder = full();
     recorder.take();
     recorder.suspend();

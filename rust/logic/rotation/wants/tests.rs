@@ -38,7 +38,7 @@ fn groups_that_could_use_the_remaining_counters() {
 }
 
 #[test]
-fn a_counter_of_ones_own_is_not_contended_for() {
+fn a_counter_that_one_group_wants_is_not_contended_for() {
     let (any, fixed) = (on(0xf), on(0x1_0000_0000));
     let wants = wants(&[&[any], &[any], &[fixed]]);
     assert!(wants.contend_for(CounterMask::from_bits(0x2)));

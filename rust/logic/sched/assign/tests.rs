@@ -37,7 +37,7 @@ fn nothing_to_do() {
 }
 
 #[test]
-fn all_keep_what_they_had() {
+fn all_events_keep_their_counters() {
     assert_eq!(solved(&problem![4; 0xf was 2, 0xf was 0]), [2, 0]);
 }
 
@@ -187,7 +187,7 @@ fn pairs_are_laid_out_anew_if_the_first_layout_is_wrong() {
 }
 
 #[test]
-fn pairs_that_leave_too_little() {
+fn pairs_that_leave_too_few_counters() {
     let problem = problem![6; 0x15 + pair, 0x15 + pair, 0x3f, 0x3f, 0x3f];
     let shortage = problem.solve().err().unwrap();
     assert_eq!(shortage, Shortage::Pairs { pairs: 2 });

@@ -287,8 +287,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         planned.find_map(|entry| entry.lbr_select)
     }
 
-    /// Records that no other thread uses this CPU's extra registers: its sibling need not know
-    /// about them.
+    /// Records that no other thread uses this CPU's extra registers, so that they need not be
+    /// reported to the core.
     pub const fn own_registers(&mut self) {
         self.owns_registers = true;
     }

@@ -90,7 +90,7 @@ fn closing_gaps_changes_nothing() {
 }
 
 #[test]
-fn the_fast_paths_find_what_the_slow_one_does() {
+fn the_fast_paths_find_the_plan_of_the_slow_path() {
     let masks = [0x1, 0x6, 0xf, 0x1_0000_000f, 0x2_0000_0000];
     let previous = [None, Some(gp(0)), Some(gp(1)), Some(gp(3))];
     let closing = NONE.closing(CounterMask::from_bits(0b1));

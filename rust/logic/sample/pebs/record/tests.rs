@@ -189,7 +189,7 @@ fn formats_are_those_of_the_capabilities() {
 }
 
 #[test]
-fn transactions_have_reasons() {
+fn aborts_have_reasons() {
     let transaction = |tsx: u64, ax: u64| {
         let mut words = old(&[0, 0, 0, 0, 0, tsx]);
         words[2] = ax;
