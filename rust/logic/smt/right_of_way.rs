@@ -122,14 +122,14 @@ impl Standing {
 pub struct Needs {
     /// Set if the threads contend: one limits the other.
     pub contends: bool,
-    /// Set if the sibling's wants limited the placing of events.
+    /// Set if the sibling's wish limited the placing of events.
     pub yields: bool,
     /// The smallest share of a refused group, and of a placed one.
     pub(in crate::logic) waiting: Option<u64>,
     pub(in crate::logic) counting: Option<u64>,
     /// The usage with the first refused group that would fit without the sibling, and this group's
     /// share.
-    pub(in crate::logic) want: Option<(ThreadUsage, u64)>,
+    pub(in crate::logic) wish: Option<(ThreadUsage, u64)>,
     /// Set if this group is pinned, so that it does not rotate.
     pub(in crate::logic) is_pinned: bool,
     /// Set if a pinned group waits for room, refused now or before.
@@ -155,13 +155,13 @@ impl Needs {
     /// [`CpuSchedule::take_wish`]: crate::logic::sched::cpu_schedule::CpuSchedule::take_wish
     pub fn refuse(&mut self, share: u64, wish: Option<ThreadUsage>) {
         self.waiting = Some(self.waiting.map_or(share, |least| least.min(share)));
-        self.want = self.want.or(wish.map(|wish| (wish, share)));
+        self.wish = self.wish.or(wish.map(|wish| (wish, share)));
     }
 
     /// Records that a pinned group was refused, with this `wish`.
     pub fn refuse_pinned(&mut self, wish: Option<ThreadUsage>) {
         if let Some(wish) = wish.filter(|_| !self.is_pinned) {
-            self.want = Some((wish, 0));
+            self.wish = Some((wish, 0));
             self.is_pinned = true;
         }
     }
@@ -174,7 +174,7 @@ impl Needs {
 
     /// Returns whether a group was refused.
     pub(in crate::logic) const fn refused(&self) -> bool {
-        self.waiting.is_some() || self.want.is_some()
+        self.waiting.is_some() || self.wish.is_some()
     }
 
     pub(in crate::logic) const fn standing(&self, now: u64) -> Standing {
@@ -229,12 +229,12 @@ mod tests {
         assert_eq!(standing.least(100 + 2 * WINDOW), ALL);
         needs.refuse(BEGIN, None);
         let standing = needs.standing(100);
-        assert!(standing.waits() && needs.want.is_none());
+        assert!(standing.waits() && needs.wish.is_none());
         assert!(standing.least(100 + WINDOW / 8) < BEGIN);
         // The first wish wins.
         needs.refuse(7, Some(ThreadUsage::default()));
         needs.refuse(5, Some(ThreadUsage::default()));
-        assert_eq!(needs.want, Some((ThreadUsage::default(), 7)));
+        assert_eq!(needs.wish, Some((ThreadUsage::default(), 7)));
         assert_eq!(needs.standing(100).least(100), 5);
         needs.refuse_pinned(None);
         assert!(!needs.is_pinned);

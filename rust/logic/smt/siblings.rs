@@ -21,15 +21,15 @@
 //!
 //! # Right of way
 //!
-//! Both threads may permanently want resources that only one of them can have: four events of any
-//! kind on one, a corrupting event on the other. So a waiting thread states its *want*: the usage
+//! Both threads may permanently need resources that only one of them can have: four events of any
+//! kind on one, a corrupting event on the other. So a waiting thread states its *wish*: the usage
 //! that it would have alone in the core. At the end of a rotation interval of either thread
 //! ([`Core::release`]), the thread with the smaller [share](super::right_of_way) of the time gets
 //! the right of way:
 //!
 //! ```text
 //!  A's interval ends, A lacks a resource, A's share is smaller
-//!    ──► A has the right of way; A's want limits B
+//!    ──► A has the right of way; A's wish limits B
 //!  B schedules again under these limits, and stops the events in A's way
 //!    B releases their counters ──► A schedules again, and takes them
 //!  A's usage limits B; the right of way is over
@@ -37,8 +37,8 @@
 //!
 //! A pinned group, which does not rotate, gets the right of way as soon as it is refused.
 //!
-//! B loses no counter before it has stopped the counter's event: A's want limits B's plans, and A
-//! still plans under B's usage. B's pinned groups ignore A's want: if they are in A's way, A takes
+//! B loses no counter before it has stopped the counter's event: A's wish limits B's plans, and A
+//! still plans under B's usage. B's pinned groups ignore A's wish: if they are in A's way, A takes
 //! the counters that they leave, and the right of way ends all the same. Except for pinned groups,
 //! a thread gets the right of way only at the end of an interval of its own.
 //!
@@ -91,7 +91,7 @@ struct ThreadEntry {
     /// them.
     waiting: Option<Limits>,
     /// The usage that the thread would have without the sibling, with the refused event placed.
-    want: Option<ThreadUsage>,
+    wish: Option<ThreadUsage>,
     /// The shares of the thread's groups, if one was refused while the threads contended.
     standing: Option<Standing>,
     /// Number of times in a row that the thread was denied the right of way.
@@ -104,11 +104,11 @@ struct ThreadEntry {
 }
 
 impl ThreadEntry {
-    /// Returns whether the thread neither waits nor has a want, and none of its groups has been
+    /// Returns whether the thread neither waits nor has a wish, and none of its groups has been
     /// refused lately.
     #[inline]
     const fn is_quiet(&self) -> bool {
-        self.waiting.is_none() && self.want.is_none() && self.standing.is_none()
+        self.waiting.is_none() && self.wish.is_none() && self.standing.is_none()
     }
 
     /// Counts a release in which the thread had no new need. Returns whether the thread has had no
@@ -128,8 +128,8 @@ impl ThreadEntry {
 /// stays smaller.
 const MOST_DENIALS: u8 = 8;
 
-/// Number of releases without a want after which the threads no longer contend. The shares of their
-/// groups are dropped then, which saves their updates. While threads contend, one has a want about
+/// Number of releases without a wish after which the threads no longer contend. The shares of their
+/// groups are dropped then, which saves their updates. While threads contend, one has a wish about
 /// every other interval.
 const LONG_CALM: u8 = 64;
 
@@ -187,7 +187,7 @@ pub struct Core {
     /// shared](crate::logic::regs::extra_register::ExtraRegister::can_be_shared).
     shares_registers: bool,
     way: Option<RightOfWay>,
-    /// Number of releases in a row without a want.
+    /// Number of releases in a row without a wish.
     calm: u8,
 }
 
@@ -202,7 +202,7 @@ impl Core {
                 registers: RegisterValues::NONE,
             },
             waiting: None,
-            want: None,
+            wish: None,
             standing: None,
             denied: 0,
             silence: 0,
@@ -274,15 +274,15 @@ impl Core {
         self.way = None;
     }
 
-    /// Returns the limits of `thread`: the sibling's usage, and the sibling's want if it has the
+    /// Returns the limits of `thread`: the sibling's usage, and the sibling's wish if it has the
     /// right of way.
     pub fn limits(&self, thread: Thread) -> Limits {
-        match self.wanted_from(thread) {
+        match self.wish_against(thread) {
             None => self.limits_of_pinned(thread),
-            Some(want) => {
-                let wanted = want.keeping(self.entry(thread.sibling()).usage);
-                let mut limits = self.limits_beside(&wanted);
-                if want.gp() > limits.gp_with_corrupting {
+            Some(wish) => {
+                let wished = wish.keeping(self.entry(thread.sibling()).usage);
+                let mut limits = self.limits_beside(&wished);
+                if wish.gp() > limits.gp_with_corrupting {
                     limits.closed_to_sharing = CounterMask::ALL;
                 }
                 limits
@@ -318,16 +318,16 @@ impl Core {
         }
     }
 
-    /// Returns the want of the sibling of `thread`, if the sibling has the right of way.
-    fn wanted_from(&self, thread: Thread) -> Option<&ThreadUsage> {
+    /// Returns the wish of the sibling of `thread`, if the sibling has the right of way.
+    fn wish_against(&self, thread: Thread) -> Option<&ThreadUsage> {
         let sibling = thread.sibling();
         self.way.filter(|way| way.thread == sibling)?;
-        self.entry(sibling).want.as_ref()
+        self.entry(sibling).wish.as_ref()
     }
 
     /// Returns whether `thread` has to make way for its sibling.
     pub fn yields(&self, thread: Thread) -> bool {
-        self.wanted_from(thread).is_some()
+        self.wish_against(thread).is_some()
     }
 
     /// Returns whether `thread` has the right of way. Then, when it next schedules, its waiting
@@ -336,22 +336,22 @@ impl Core {
         self.way.is_some_and(|way| way.thread == thread)
     }
 
-    /// Returns whether the threads contend: one has a want, or has recently had one.
+    /// Returns whether the threads contend: one has a wish, or has recently had one.
     pub fn is_contended(&self) -> bool {
-        let contends = |entry: &ThreadEntry| entry.want.is_some() || entry.standing.is_some();
+        let contends = |entry: &ThreadEntry| entry.wish.is_some() || entry.standing.is_some();
         self.entries.iter().any(contends)
     }
 
-    /// Returns whether the usage of `thread` is in the way of a sibling that wants `want`.
-    fn is_in_the_way(&self, thread: Thread, want: &ThreadUsage) -> bool {
+    /// Returns whether the usage of `thread` is in the way of a sibling with this `wish`.
+    fn is_in_the_way(&self, thread: Thread, wish: &ThreadUsage) -> bool {
         let usage = &self.entry(thread).usage;
         let half = self.gp / 2;
-        !(usage.used & want.corrupting).is_empty()
-            || !(usage.corrupting & want.used).is_empty()
-            || (!want.corrupting.is_empty() && usage.gp() > half)
-            || (!usage.corrupting.is_empty() && want.gp() > half)
+        !(usage.used & wish.corrupting).is_empty()
+            || !(usage.corrupting & wish.used).is_empty()
+            || (!wish.corrupting.is_empty() && usage.gp() > half)
+            || (!usage.corrupting.is_empty() && wish.gp() > half)
             || (self.shares_registers
-                && want
+                && wish
                     .registers
                     .shared()
                     .is_in_the_way_of(&usage.registers.shared()))
@@ -401,10 +401,10 @@ impl Core {
         if needs.refused() {
             entry.silence = 0;
         }
-        // A refused pinned group waits until the sibling has made way. Until then, its want stays.
+        // A refused pinned group waits until the sibling has made way. Until then, its wish stays.
         let is_kept = |way: RightOfWay| way.thread == thread && way.is_pinned && !way.is_clear;
         if needs.is_pinned || !self.way.is_some_and(is_kept) {
-            self.entry_mut(thread).want = needs.want.map(|(want, _)| want);
+            self.entry_mut(thread).wish = needs.wish.map(|(wish, _)| wish);
         }
         let entry = self.entry_mut(thread);
         if usage == ThreadUsage::default() && !needs.refused() {
@@ -413,16 +413,16 @@ impl Core {
         } else if needs.contends || entry.standing.is_some_and(|it| it.waits()) {
             let now = now();
             entry.standing = Some(needs.standing(now));
-            if let Some((_, share)) = needs.want.filter(|_| is_over || needs.is_pinned) {
+            if let Some((_, share)) = needs.wish.filter(|_| is_over || needs.is_pinned) {
                 self.ask(thread, share, needs.is_pinned, now);
             }
         }
         let entry = self.entry_mut(thread);
-        let wants = entry.want.is_some();
-        if !wants {
+        let has_wish = entry.wish.is_some();
+        if !has_wish {
             entry.denied = 0;
         }
-        self.calm = match self.entries.iter().any(|entry| entry.want.is_some()) {
+        self.calm = match self.entries.iter().any(|entry| entry.wish.is_some()) {
             true => 0,
             false => self.calm.saturating_add(1),
         };
@@ -433,15 +433,15 @@ impl Core {
         }
         match self.way {
             // The thread has tried its refused groups again.
-            Some(way) if way.thread == thread && (way.is_clear || !wants) => {
+            Some(way) if way.thread == thread && (way.is_clear || !has_wish) => {
                 self.way = None;
             }
             // The thread has just got the right of way, or waits for the sibling to make way.
             Some(way) if way.thread == thread => {
                 let in_the_way = self
                     .entry(thread)
-                    .want
-                    .is_some_and(|want| self.is_in_the_way(sibling, &want));
+                    .wish
+                    .is_some_and(|wish| self.is_in_the_way(sibling, &wish));
                 if !in_the_way {
                     self.way = None;
                 } else if is_over || needs.is_pinned {
@@ -449,8 +449,8 @@ impl Core {
                 }
             }
             Some(way) if !way.is_clear => {
-                let want = self.entry(sibling).want;
-                if needs.yields || !want.is_some_and(|want| self.is_in_the_way(thread, &want)) {
+                let wish = self.entry(sibling).wish;
+                if needs.yields || !wish.is_some_and(|wish| self.is_in_the_way(thread, &wish)) {
                     self.way = Some(RightOfWay {
                         is_clear: true,
                         ..way
@@ -476,7 +476,7 @@ impl Core {
         }
     }
 
-    /// Drops the sibling's stale wait and want, if it has lacked nothing for long. Then returns the
+    /// Drops the sibling's stale wait and wish, if it has lacked nothing for long. Then returns the
     /// sibling's CPU, which has to schedule again, so that it waits anew if it still lacks
     /// anything.
     ///
@@ -503,7 +503,7 @@ impl Core {
     /// Does the work of [`release`](Self::release) for a `thread` that [lacked
     /// nothing](Needs::is_empty), whose usage was [counters only](ThreadUsage::uses_counters_only)
     /// and is now the counters `used`. Does nothing and returns false if a thread waits, has a
-    /// want, or has the right of way.
+    /// wish, or has the right of way.
     #[inline]
     pub fn release_counters_only(&mut self, thread: Thread, used: CounterMask) -> bool {
         if self.way.is_some() || !self.entries.iter().all(ThreadEntry::is_quiet) {

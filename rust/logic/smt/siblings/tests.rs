@@ -112,12 +112,12 @@ fn usage_of_counters_only_is_released_at_once() {
 
     let mut waits = full_core();
     waits.wait(Thread::Second);
-    let mut wants = full_core();
-    wants.set_usage(Thread::First, used(0b111));
-    wants.release(Thread::Second, ThreadUsage::default(), &needs, false, || 1);
-    let mut has_way = wants;
+    let mut has_wish = full_core();
+    has_wish.set_usage(Thread::First, used(0b111));
+    has_wish.release(Thread::Second, ThreadUsage::default(), &needs, false, || 1);
+    let mut has_way = has_wish;
     has_way.release(Thread::Second, ThreadUsage::default(), &needs, true, || 2);
-    for mut core in [waits, wants, has_way] {
+    for mut core in [waits, has_wish, has_way] {
         let before = format!("{core:?}");
         assert!(!core.release_counters_only(Thread::First, mask(0)));
         assert_eq!(format!("{core:?}"), before);
@@ -177,7 +177,7 @@ fn corrupting(bits: u64) -> ThreadUsage {
 }
 
 /// Returns the needs after a group with this `share` and this `wish` was refused.
-fn wanting(wish: ThreadUsage, share: u64) -> Needs {
+fn wishing(wish: ThreadUsage, share: u64) -> Needs {
     let mut needs = Needs {
         contends: true,
         ..Needs::default()
@@ -192,7 +192,7 @@ const SECOND: Thread = Thread::Second;
 #[test]
 fn the_sibling_makes_way_at_the_end_of_an_interval() {
     let mut core = full_core();
-    let needs = wanting(corrupting(0b1), 0);
+    let needs = wishing(corrupting(0b1), 0);
     core.set_usage(SECOND, using(0b1111));
     // Not within an interval.
     assert_eq!(core.release(FIRST, using(0), &needs, false, || 1), None);
@@ -200,7 +200,7 @@ fn the_sibling_makes_way_at_the_end_of_an_interval() {
     assert_eq!(core.release(FIRST, using(0), &needs, true, || 1), Some(4));
     assert!(core.yields(SECOND));
     assert!(!core.leaves_all_to(SECOND) && core.has_way(FIRST));
-    // The want limits the sibling before it is met, except for pinned groups.
+    // The wish limits the sibling before it is met, except for pinned groups.
     let limits = core.limits(SECOND);
     assert_eq!((limits.closed, limits.gp), (mask(0b1), 2));
     let limits = core.limits_of_pinned(SECOND);
@@ -217,7 +217,7 @@ fn the_sibling_makes_way_at_the_end_of_an_interval() {
         Some(0)
     );
     assert_eq!(core.limits(FIRST).closed_to_sharing, mask(0b110));
-    // The want is met, and the right of way is over.
+    // The wish is met, and the right of way is over.
     let needs = Needs::default();
     assert_eq!(
         core.release(FIRST, corrupting(0b1), &needs, false, || 1),
@@ -231,9 +231,9 @@ fn the_sibling_makes_way_at_the_end_of_an_interval() {
 fn the_smaller_share_goes_first_but_not_for_ever() {
     let mut core = full_core();
     // A group of the sibling waits.
-    let mut needs = wanting(using(0b1111), 30);
+    let mut needs = wishing(using(0b1111), 30);
     core.release(SECOND, using(0b1111), &needs, false, || 1);
-    needs = wanting(corrupting(0b1), 40);
+    needs = wishing(corrupting(0b1), 40);
     for denials in 0.. {
         if core.release(FIRST, using(0), &needs, true, || 1).is_some() {
             assert_eq!(denials, MOST_DENIALS);
@@ -244,11 +244,11 @@ fn the_smaller_share_goes_first_but_not_for_ever() {
     core.release(
         SECOND,
         using(0b1111),
-        &wanting(using(0b1111), 30),
+        &wishing(using(0b1111), 30),
         false,
         || 1,
     );
-    needs = wanting(corrupting(0b1), 20);
+    needs = wishing(corrupting(0b1), 20);
     assert_eq!(core.release(FIRST, using(0), &needs, true, || 1), Some(4));
 }
 
@@ -256,12 +256,12 @@ fn the_smaller_share_goes_first_but_not_for_ever() {
 fn threads_that_want_nothing_more_do_not_contend_for_long() {
     let mut core = full_core();
     core.set_usage(SECOND, using(0b1111));
-    let needs = wanting(corrupting(0b1), 0);
+    let needs = wishing(corrupting(0b1), 0);
     core.release(FIRST, using(0), &needs, true, || 1);
     core.release(
         SECOND,
         using(0b1111),
-        &wanting(using(0b1111), 0),
+        &wishing(using(0b1111), 0),
         false,
         || 1,
     );
@@ -283,7 +283,7 @@ fn threads_that_want_nothing_more_do_not_contend_for_long() {
 fn more_than_half_leaves_no_corrupting_event() {
     let mut core = full_core();
     core.set_usage(SECOND, corrupting(0b1));
-    let needs = wanting(using(0b1110), 0);
+    let needs = wishing(using(0b1110), 0);
     assert_eq!(
         core.release(FIRST, using(0b110), &needs, true, || 1),
         Some(4)
@@ -292,7 +292,7 @@ fn more_than_half_leaves_no_corrupting_event() {
     // Two are half.
     let mut core = full_core();
     core.set_usage(SECOND, corrupting(0b1));
-    let needs = wanting(using(0b11), 0);
+    let needs = wishing(using(0b11), 0);
     assert_eq!(
         core.release(FIRST, using(0b10), &needs, true, || 1),
         Some(4)
@@ -328,7 +328,7 @@ fn the_right_of_way_ends_with_the_thread() {
     for leaves in [FIRST, SECOND] {
         let mut core = full_core();
         core.set_usage(SECOND, using(0b1111));
-        let needs = wanting(corrupting(0b1), 0);
+        let needs = wishing(corrupting(0b1), 0);
         core.release(FIRST, using(0), &needs, true, || 1);
         assert!(core.yields(SECOND));
         core.leave(leaves);
@@ -346,16 +346,16 @@ fn releases_until_the_sibling_is_woken(core: &mut Core) -> u32 {
 
 #[test]
 fn the_state_of_a_silent_thread_is_dropped() {
-    let refused = wanting(using(0b1110), 0);
+    let refused = wishing(using(0b1110), 0);
     let mut waits = full_core();
     waits.set_usage(FIRST, corrupting(0b1));
     waits.wait(SECOND);
-    let mut wants = full_core();
-    wants.set_usage(FIRST, corrupting(0b1));
-    wants.release(SECOND, using(0), &refused, false, || 1);
+    let mut has_wish = full_core();
+    has_wish.set_usage(FIRST, corrupting(0b1));
+    has_wish.release(SECOND, using(0), &refused, false, || 1);
     // The thread's events disappear after the sibling has made way, before the thread schedules
     // again.
-    let mut has_way = wants;
+    let mut has_way = has_wish;
     has_way.release(SECOND, using(0), &refused, true, || 1);
     let yields = Needs {
         yields: true,
@@ -364,7 +364,7 @@ fn the_state_of_a_silent_thread_is_dropped() {
     has_way.release(FIRST, corrupting(0b1), &yields, false, || 1);
     assert!(has_way.yields(FIRST));
 
-    for mut core in [waits, wants, has_way] {
+    for mut core in [waits, has_wish, has_way] {
         // Keep looser limits from waking it.
         core.entry_mut(SECOND).waiting = Some(Limits::NONE);
         let releases = releases_until_the_sibling_is_woken(&mut core);
