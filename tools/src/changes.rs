@@ -12,12 +12,8 @@ use crate::names::{
     Wanted,
     WantedEvent, //
 };
-use crate::open::{
-    open,
-    Opened, //
-};
+use crate::open::Opened;
 use crate::plan::{
-    watchdog,
     Plan,
     Request,
     Shown, //
@@ -63,10 +59,10 @@ pub struct Runs {
     pub never: Vec<String>,
 }
 
-/// Rates a plan: events that count all the time, events that count at all, and the sum of their
-/// percentages.
-fn score(plan: &Plan) -> (usize, usize, u64) {
-    let events = 0..plan.opened.events.len();
+/// Rates a plan by the events of the command: those that count all the time, those that count at
+/// all, and the sum of their percentages.
+fn score(request: &Request, plan: &Plan) -> (usize, usize, u64) {
+    let events = 0..request.number_of_events();
     let shown: Vec<Shown> = events.map(|event| plan.shown(event)).collect();
     let always = shown
         .iter()
@@ -86,8 +82,8 @@ fn score(plan: &Plan) -> (usize, usize, u64) {
 }
 
 /// Returns the smallest share of time among the events that count at all.
-fn least(plan: &Plan) -> f64 {
-    let events = 0..plan.opened.events.len();
+fn least(request: &Request, plan: &Plan) -> f64 {
+    let events = 0..request.number_of_events();
     let counted = events
         .filter(|event| !matches!(plan.shown(*event), Shown::NotCounted | Shown::NotSupported));
     counted.map(|event| plan.shares[event]).fold(1.0, f64::min)
@@ -95,11 +91,11 @@ fn least(plan: &Plan) -> f64 {
 
 /// Tries each change on its own and returns those that help, cheapest first.
 pub fn changes(request: &Request, plan: &Plan) -> Vec<Change> {
-    let now = score(plan);
+    let now = score(request, plan);
     let mut found = Vec::new();
     for (what, changed) in candidates(request) {
         let then = Plan::new(&changed);
-        let score = score(&then);
+        let score = score(&changed, &then);
         let helps = (score.1, score.0, score.2) > (now.1, now.0, now.2);
         // Do not recommend a change after which fewer events count all the time, unless more count.
         if !helps || score.0 < now.0 && score.1 == now.1 {
@@ -111,7 +107,7 @@ pub fn changes(request: &Request, plan: &Plan) -> Vec<Change> {
             avoids: then.is_perfect(),
             always: score.0,
             counted: score.1,
-            least: least(&then),
+            least: least(&changed, &then),
             events: (events != names::text(&request.events)).then_some(events),
         });
     }
@@ -159,6 +155,18 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
         add("load rpmu with policy=rpmu".to_owned(), &|changed| {
             changed.policy = Policy::Rpmu
         });
+    }
+    if request.policy == Policy::Rpmu && !request.share {
+        let what = "let equal events share a counter (share=1)";
+        add(what.to_owned(), &|changed| changed.share = true);
+    }
+    if !request.beside.is_empty() {
+        add(
+            "do not run the commands beside it at the same time".to_owned(),
+            &|changed| {
+                changed.beside.clear();
+            },
+        );
     }
     let machine = request.machine;
     // Skip the plan where the number of threads has no effect.
@@ -247,15 +255,15 @@ fn unpin(group: &mut Wanted) {
     }
 }
 
-/// Splits the countable events into the fewest runs in each of which all count all the time. Keeps
-/// the groups, except for groups that never fit: of these, only slots and topdown metrics stay
-/// together.
+/// Splits the countable events of the command into the fewest runs in each of which all count all
+/// the time. Keeps the groups, except for groups that never fit: of these, only slots and topdown
+/// metrics stay together.
 pub fn runs(request: &Request, opened: &Opened) -> Runs {
     let machine = &request.machine;
     let place = Place {
         machine,
         policy: request.policy,
-        always: request.watchdog.then(|| watchdog(machine)).flatten(),
+        always: request.watchdog(),
     };
     let mut events = opened.events.iter();
     // The parts and their needs; a part without needs can be in any run.
@@ -271,7 +279,7 @@ pub fn runs(request: &Request, opened: &Opened) -> Runs {
             continue;
         }
         let single = regroup(group.events.iter().map(alone).collect(), machine);
-        let opened = open(&single, machine, request.policy);
+        let opened = request.open(&single);
         let mut events = opened.events.iter();
         for part in single {
             let needs: Vec<_> = events.by_ref().take(part.events.len()).collect();

@@ -21,9 +21,12 @@ use crate::open::{
     validate, //
 };
 use crate::plan::{
-    watchdog,
     Plan,
     Request, //
+};
+use crate::sharing::{
+    distinct,
+    forget_unique_keys, //
 };
 use crate::simulate::{
     is_taken,
@@ -125,7 +128,7 @@ pub fn counter_names(mask: CounterMask) -> String {
 /// Returns the causes of each group's loss, the most frequent first.
 pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
     let groups = &plan.opened.groups;
-    let demands: Vec<Vec<Demand>> = groups
+    let mut demands: Vec<Vec<Demand>> = groups
         .iter()
         .map(|group| {
             let members = group.members.iter();
@@ -134,13 +137,14 @@ pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
                 .collect()
         })
         .collect();
+    forget_unique_keys(&mut demands, request.watchdog());
     let mut found: Vec<Vec<Found>> = groups.iter().map(|_| Vec::new()).collect();
     for (configuration, intervals) in plan.simulation.configurations.iter().zip(&plan.intervals) {
         if *intervals <= 0.0 {
             continue;
         }
         let placed = counting(request, plan, configuration);
-        let placed: Vec<CounterMask> = placed.map(|demand| demand.constraint.counters).collect();
+        let placed: Vec<Demand> = placed.collect();
         // Groups with equal needs wait for the same reason.
         let mut known: Vec<(&[Demand], Wait, Found)> = Vec::new();
         for (group, wait) in &configuration.waiting {
@@ -272,26 +276,32 @@ impl Found {
     }
 }
 
-/// Returns the events that have one of the counters in a configuration.
+/// Returns the events that have one of the counters in a configuration, without riders.
 fn holders(now: &Configuration, mask: CounterMask) -> Events {
-    let held = now.counters.iter().filter(|(counter, _)| {
+    let held = now.heads().filter(|(counter, _)| {
         CounterId::from_index(usize::from(*counter)).is_some_and(|it| mask.contains(it))
     });
-    held.map(|(_, event)| *event).collect()
+    held.map(|(_, event)| event).collect()
 }
 
 fn find(
     request: &Request,
     plan: &Plan,
-    (now, placed): (&Configuration, &[CounterMask]),
+    (now, placed): (&Configuration, &[Demand]),
     demands: &[Demand],
     wait: Wait,
 ) -> Found {
+    // Events that can ride need no counter.
+    let would_ride = |demand: &Demand| placed.iter().any(|it| demand.can_ride_on(it));
+    let others = demands.iter().filter(|demand| !would_ride(demand));
+    let demands = &others.copied().collect::<Vec<_>>()[..];
     let wanted = demands.iter().fold(CounterMask::EMPTY, |mask, demand| {
         mask | demand.constraint.counters
     });
     let slots_are_taken = wanted.contains(CounterId::SLOTS)
-        && placed.iter().any(|its| its.contains(CounterId::SLOTS));
+        && placed
+            .iter()
+            .any(|its| its.constraint.counters.contains(CounterId::SLOTS));
     let refusal = match wait {
         Wait::Behind(_) | Wait::Turn | Wait::Refused(_) if slots_are_taken => {
             return Found::new(Kind::Counters, wanted & TOPDOWN, holders(now, TOPDOWN));
@@ -377,27 +387,29 @@ fn explain(
     }
 }
 
-/// Returns the needs of the events that count in a configuration.
+/// Returns the needs of the events that count in a configuration, without riders.
 fn counting<'a>(
     request: &'a Request,
     plan: &'a Plan,
     now: &'a Configuration,
 ) -> impl Iterator<Item = Demand> + 'a {
-    let events = now.counters.iter();
-    events.filter_map(|(_, event)| match plan.opened.events.get(*event) {
-        Some(event) => event.demand,
-        None => watchdog(&request.machine),
-    })
+    now.heads()
+        .filter_map(|(_, event)| match plan.opened.events.get(event) {
+            Some(event) => event.demand,
+            None => request.watchdog(),
+        })
 }
 
 /// Returns whether one of these events can only use counters that are all held by events which can
 /// use no others, and no other limit applies.
-fn want_what_is_taken(request: &Request, demands: &[Demand], placed: &[CounterMask]) -> bool {
+fn want_what_is_taken(request: &Request, demands: &[Demand], placed: &[Demand]) -> bool {
     let plain = demands
         .iter()
         .all(|demand| !demand.needs_register() && !demand.constraint.corrupting);
     let shares = shares_a_core(&request.machine) && request.machine.pmu.model.ht_erratum.is_some();
-    let taken = |demand: &Demand| is_taken(demand.constraint.counters, placed);
+    let placed = placed.iter().map(|demand| demand.constraint.counters);
+    let placed: Vec<CounterMask> = placed.collect();
+    let taken = |demand: &Demand| is_taken(demand.constraint.counters, &placed);
     plain && !shares && demands.iter().any(taken)
 }
 
@@ -409,7 +421,7 @@ fn fits_beside(
     demands: &[Demand],
 ) -> Result<(), Refusal> {
     let together = counting(request, plan, now).chain(demands.iter().copied());
-    let together: Vec<Demand> = together.collect();
+    let together = distinct(together);
     validate(&together, &request.machine, request.policy)?;
     // Does it fit within the limits that the core's other thread imposes now?
     let limits = Limits {

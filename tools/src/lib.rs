@@ -26,6 +26,7 @@ pub mod open;
 pub mod plan;
 pub mod regroup;
 pub mod report;
+pub mod sharing;
 pub mod simulate;
 pub mod split;
 pub mod svg;

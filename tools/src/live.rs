@@ -172,6 +172,7 @@ pub fn read(root: &Path) -> Result<Live, String> {
         Some("mainline") => Policy::Mainline,
         _ => Policy::Rpmu,
     };
+    let share = files.word("sys/module/rpmu/parameters/share").as_deref() != Some("N");
     let interval = files.word(&format!("{CPU_PMU}/perf_event_mux_interval_ms"));
     let interval = interval.and_then(|text| text.parse::<f64>().ok());
     let interval = interval.filter(|ms| *ms > 0.0).unwrap_or(4.0) / 1e3;
@@ -181,8 +182,10 @@ pub fn read(root: &Path) -> Result<Live, String> {
         Report::new(&Request {
             machine,
             policy,
+            share,
             watchdog: false,
             events: wanted(events),
+            beside: Vec::new(),
             sibling: other.map_or_else(Vec::new, |(_, _, events)| wanted(events)),
             interval,
             duration: 1.0,

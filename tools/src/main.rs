@@ -3,6 +3,7 @@
 //! The command line.
 
 use clap::{
+    value_parser,
     Args,
     CommandFactory,
     Parser,
@@ -105,7 +106,7 @@ struct PlanArguments {
     /// Show the events on the running rpmu's counters, and a plan for these events. With DIR, read
     /// the files of debugfs, procfs and sysfs below DIR.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "/")]
-    #[arg(conflicts_with_all = ["model", "event", "smt", "watchdog", "no_force_abort", "sibling", "policy", "interval", "duration", "record", "svg", "html"])]
+    #[arg(conflicts_with_all = ["model", "event", "smt", "watchdog", "no_force_abort", "sibling", "beside", "policy", "share", "interval", "duration", "record", "svg", "html"])]
     live: Option<PathBuf>,
     /// Two hardware threads per core, or one.
     #[arg(long, value_enum, default_value_t = Threads::On)]
@@ -116,12 +117,20 @@ struct PlanArguments {
     /// A Skylake with allow_tsx_force_abort=0, where TSX reserves counter 3.
     #[arg(long)]
     no_force_abort: bool,
+    /// Events that another command counts on the same CPU, at the same time. Each repeated option
+    /// is one more command.
+    #[arg(long, value_name = "EVENTS")]
+    beside: Vec<String>,
     /// Events that the core's other thread counts at the same time.
     #[arg(long, value_name = "EVENTS")]
     sibling: Option<String>,
     /// The module's parameter `policy`.
     #[arg(long, value_enum, default_value_t = PolicyName::Rpmu)]
     policy: PolicyName,
+    /// The module's parameter `share`: 1 if equal events share a counter. Not with the policy of
+    /// mainline.
+    #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = value_parser!(u8).range(0..=1))]
+    share: u8,
     /// The rotation interval, perf_event_mux_interval_ms in sysfs.
     #[arg(long, value_name = "TIME", default_value = "4ms", value_parser = seconds)]
     interval: f64,
@@ -295,14 +304,18 @@ fn plan(arguments: &PlanArguments) -> Result<ExitCode, Wrong> {
         Some(text) => events(text, &machine, tool)?,
         None => Vec::new(),
     };
+    let beside = arguments.beside.iter();
+    let beside = beside.map(|text| events(text, &machine, tool));
     let request = Request {
         machine,
         policy: match arguments.policy {
             PolicyName::Mainline => Policy::Mainline,
             PolicyName::Rpmu => Policy::Rpmu,
         },
+        share: arguments.share != 0,
         watchdog: arguments.watchdog,
         events: events(&arguments.event.join(","), &machine, tool)?,
+        beside: beside.collect::<Result<_, _>>()?,
         sibling,
         interval: arguments.interval,
         duration: arguments.duration,

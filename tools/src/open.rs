@@ -145,6 +145,28 @@ impl Opened {
             .any(|event| self.events[*event].demand.is_some())
     }
 
+    /// Makes the events share no counters, as with `share=0`.
+    pub fn share_nothing(&mut self) {
+        let demands = self.events.iter_mut().filter_map(|it| it.demand.as_mut());
+        demands.for_each(|demand| demand.key = Key::NONE);
+    }
+
+    /// Adds events that were opened after these. Their numbers, and those of their groups, continue
+    /// after the last ones.
+    pub fn append(&mut self, other: Self) {
+        let (events, groups) = (self.events.len(), self.groups.len());
+        self.events.extend(other.events);
+        self.groups
+            .extend(other.groups.into_iter().map(|mut group| {
+                let numbers = group.members.iter_mut().chain(&mut group.refused);
+                numbers.for_each(|number| *number += events);
+                group
+            }));
+        let group_of = other.group_of.into_iter();
+        self.group_of
+            .extend(group_of.map(|group| Some(group? + groups)));
+    }
+
     /// Returns whether perf can read the event: all events of its group are open.
     pub fn is_readable(&self, event: usize) -> bool {
         self.group_of(event)
@@ -250,12 +272,20 @@ fn open_event(
                 if configured.precise.is_some() && constraint.counters.is_empty() {
                     new.refused = Some(Why::Driver(Refusal::NeverPrecise));
                 }
+                let is_alone = match index {
+                    0 => event.exclusive,
+                    _ => group.exclusive,
+                };
+                let key = match policy {
+                    Policy::Rpmu if !is_alone => configured.key(constraint, attr.is_sampling()),
+                    _ => Key::NONE,
+                };
                 new.select = Some(select);
                 new.demand = Some(Demand {
                     constraint,
                     requirement: configured.requirement,
                     lbr_select: None,
-                    key: Key::NONE,
+                    key,
                 });
             }
             Err(refusal) => new.refused = Some(Why::Driver(refusal)),

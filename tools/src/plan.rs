@@ -2,7 +2,10 @@
 
 //! The share of time in which each event counts, and perf stat's output for it.
 
-use crate::logic::model::demand::Demand;
+use crate::logic::model::demand::{
+    Demand,
+    Key, //
+};
 use crate::logic::open::attr::{
     Attributes,
     EventType, //
@@ -30,10 +33,15 @@ pub struct Request {
     pub machine: Machine,
     /// The driver's policy.
     pub policy: Policy,
+    /// Set if equal events share a counter, as with `share=1`; not with the policy of mainline.
+    pub share: bool,
     /// Set if the NMI watchdog is on.
     pub watchdog: bool,
     /// The events.
     pub events: Vec<Wanted>,
+    /// The events of other commands that count on the same CPU, in the order in which these were
+    /// started.
+    pub beside: Vec<Vec<Wanted>>,
     /// The events of the core's other thread.
     pub sibling: Vec<Wanted>,
     /// The rotation interval in seconds (`perf_event_mux_interval_ms`).
@@ -45,7 +53,7 @@ pub struct Request {
 /// A prediction.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The opened and the refused events.
+    /// The opened and the refused events: those of the command, then those beside it.
     pub opened: Opened,
     /// The event on each counter in each step.
     pub simulation: Simulation,
@@ -84,7 +92,45 @@ impl fmt::Display for Shown {
 pub fn watchdog(machine: &Machine) -> Option<Demand> {
     let attr = Attributes::counting(EventType::Hardware, 0);
     let event = configure(&machine.pmu, &attr, |_| true, || true).ok()?;
-    Some(machine.pmu.constraint(event.select).into())
+    let constraint = machine.pmu.constraint(event.select);
+    Some(Demand {
+        // Its period is about ten seconds.
+        key: event.key(constraint, true),
+        ..constraint.into()
+    })
+}
+
+impl Request {
+    /// Returns the needs of the watchdog's event, if the watchdog is on.
+    pub fn watchdog(&self) -> Option<Demand> {
+        let demand = self.watchdog.then(|| watchdog(&self.machine)).flatten()?;
+        Some(match self.shares() {
+            true => demand,
+            false => Demand {
+                key: Key::NONE,
+                ..demand
+            },
+        })
+    }
+
+    /// Returns the number of events of the command itself.
+    pub fn number_of_events(&self) -> usize {
+        self.events.iter().map(|group| group.events.len()).sum()
+    }
+
+    /// Returns whether equal events share a counter.
+    pub fn shares(&self) -> bool {
+        self.share && self.policy == Policy::Rpmu
+    }
+
+    /// Opens events for the machine.
+    pub fn open(&self, events: &[Wanted]) -> Opened {
+        let mut opened = open(events, &self.machine, self.policy);
+        if !self.shares() {
+            opened.share_nothing();
+        }
+        opened
+    }
 }
 
 impl Plan {
@@ -93,13 +139,16 @@ impl Plan {
         let Request {
             machine, policy, ..
         } = request;
-        let opened = open(&request.events, machine, *policy);
-        let sibling = open(&request.sibling, machine, *policy);
+        let mut opened = request.open(&request.events);
+        for events in &request.beside {
+            opened.append(request.open(events));
+        }
+        let sibling = request.open(&request.sibling);
         let total = request.duration / request.interval;
         let setting = Setting {
             machine,
             policy: *policy,
-            watchdog: request.watchdog.then(|| watchdog(machine)).flatten(),
+            watchdog: request.watchdog(),
             sibling: (!sibling.groups.is_empty()).then_some(&sibling),
             intervals: total,
         };

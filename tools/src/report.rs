@@ -14,7 +14,10 @@ use crate::explain::{
     is_zero,
     Cause, //
 };
-use crate::logic::regs::counter::CounterId;
+use crate::logic::regs::counter::{
+    CounterId,
+    CounterMask, //
+};
 use crate::logic::sched::assign::Policy;
 use crate::machine::{
     Machine,
@@ -48,7 +51,7 @@ pub struct Report {
     pub interval_ms: f64,
     /// The duration of the measurement, in seconds.
     pub seconds: f64,
-    /// The events.
+    /// The events: those of the command, then those of each command beside it.
     pub events: Vec<EventReport>,
     /// The different assignments of events to counters.
     pub configurations: Vec<ConfigurationReport>,
@@ -75,6 +78,8 @@ pub struct MachineReport {
     pub counters: Vec<String>,
     /// The driver's policy.
     pub policy: &'static str,
+    /// Set if equal events share a counter.
+    pub share: bool,
     /// Set if the NMI watchdog counts.
     pub watchdog: bool,
 }
@@ -84,7 +89,10 @@ pub struct MachineReport {
 pub struct EventReport {
     /// The name that perf shows: the event as written in the list, or the name that its terms give.
     pub name: String,
-    /// Index of its group, in the order of the list.
+    /// The number of its command: 0, or that of a command beside it, from 1 on.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub beside: usize,
+    /// Index of its group, in the order of the lists.
     pub group: usize,
     /// Set if its group has other events.
     pub grouped: bool,
@@ -103,9 +111,27 @@ pub struct EventReport {
     pub share: f64,
     /// Perf's output: a percentage, `<not counted>` or `<not supported>`.
     pub shown: String,
+    /// The equal events on whose counters it rides for at least a part of the time, the most
+    /// frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rides_on: Vec<RideReport>,
     /// The reasons why it does not count all the time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
+}
+
+/// A ride on the counters of an equal event.
+#[derive(Clone, Debug, Serialize)]
+pub struct RideReport {
+    /// The name of the equal event.
+    pub event: String,
+    /// The number of its command.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub beside: usize,
+    /// The counters.
+    pub counters: String,
+    /// The share of time, from 0 to 1.
+    pub share: f64,
 }
 
 /// `serde` wants a reference.
@@ -132,6 +158,9 @@ pub struct ConfigurationReport {
     pub share: f64,
     /// The occupied counters and their events.
     pub counters: Vec<(String, String)>,
+    /// The counters that several events share, and the events that ride on them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub riders: Vec<(String, String)>,
     /// The waiting groups, each with the reason; only the first ones if there are many.
     pub waiting: Vec<(String, String)>,
     /// The number of waiting groups that `waiting` omits.
@@ -159,10 +188,7 @@ impl Report {
             machine: MachineReport::new(request),
             interval_ms: request.interval * 1e3,
             seconds: request.duration,
-            events: places(request)
-                .enumerate()
-                .map(|(event, place)| event_report(place, &plan, &causes, event))
-                .collect(),
+            events: event_reports(request, &plan, &causes),
             configurations,
             turns: (0..intervals.min(MAX_TURNS)).map(turn).collect(),
             repeats_from: repeats.then_some(plan.simulation.repeats_from / steps),
@@ -200,31 +226,113 @@ impl MachineReport {
                 Policy::Mainline => "mainline",
                 Policy::Rpmu => "rpmu",
             },
+            share: request.shares(),
             watchdog: request.watchdog,
         }
     }
 }
 
-/// Returns each event's group, by number in the list, and whether the group has other events.
-fn places(request: &Request) -> impl Iterator<Item = (usize, bool)> + '_ {
-    let groups = request.events.iter().enumerate();
-    groups.flat_map(|(number, group)| {
-        let size = group.events.len();
-        (0..size).map(move |_| (number, size > 1))
-    })
+/// The place of an event in the lists.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The number of its command.
+    command: usize,
+    /// The number of its group.
+    group: usize,
+    /// Set if the group has other events.
+    grouped: bool,
 }
 
-fn event_report(
-    (group, grouped): (usize, bool),
-    plan: &Plan,
-    causes: &[Vec<Cause>],
-    number: usize,
-) -> EventReport {
+fn places(request: &Request) -> Vec<Place> {
+    let commands = std::iter::once(&request.events).chain(&request.beside);
+    let groups = commands
+        .enumerate()
+        .flat_map(|(command, groups)| groups.iter().map(move |group| (command, group)));
+    let places = groups.enumerate().flat_map(|(group, (command, it))| {
+        let size = it.events.len();
+        let place = Place {
+            command,
+            group,
+            grouped: size > 1,
+        };
+        std::iter::repeat_n(place, size)
+    });
+    places.collect()
+}
+
+fn event_reports(request: &Request, plan: &Plan, causes: &[Vec<Cause>]) -> Vec<EventReport> {
+    let places = places(request);
+    let mut rides = rides(plan);
+    let reports = places.iter().zip(&mut rides).enumerate();
+    let reports = reports.map(|(event, (place, rides))| {
+        let rides = std::mem::take(rides).into_iter().map(|ride| RideReport {
+            event: plan.name(ride.head).to_owned(),
+            // The watchdog is of no command.
+            beside: places.get(ride.head).unwrap_or(place).command,
+            counters: counter_names(ride.counters),
+            share: ride.share,
+        });
+        EventReport {
+            rides_on: rides.collect(),
+            ..event_report(*place, plan, causes, event)
+        }
+    });
+    reports.collect()
+}
+
+/// A ride of an event.
+struct Ride {
+    head: EventNumber,
+    counters: CounterMask,
+    /// The share of time.
+    share: f64,
+}
+
+/// Returns the rides of each event, the most frequent first.
+fn rides(plan: &Plan) -> Vec<Vec<Ride>> {
+    let total: f64 = plan.intervals.iter().sum();
+    let mut rides: Vec<Vec<Ride>> = Vec::new();
+    rides.resize_with(plan.opened.events.len(), Vec::new);
+    let configurations = plan.simulation.configurations.iter().zip(&plan.intervals);
+    for (configuration, intervals) in configurations.filter(|(_, intervals)| **intervals > 0.0) {
+        for (counter, rider, head) in configuration.riders() {
+            // The watchdog's event is not in the report.
+            let Some(rides) = rides.get_mut(rider) else {
+                continue;
+            };
+            let counter = CounterId::from_index(usize::from(counter));
+            let counters = counter.map_or(CounterMask::EMPTY, CounterId::mask);
+            let share = intervals / total;
+            match rides.iter_mut().find(|ride| ride.head == head) {
+                Some(ride) => {
+                    ride.counters = ride.counters | counters;
+                    ride.share += share;
+                }
+                None => rides.push(Ride {
+                    head,
+                    counters,
+                    share,
+                }),
+            }
+        }
+    }
+    let by_share = |one: &Ride, other: &Ride| other.share.total_cmp(&one.share);
+    rides.iter_mut().for_each(|rides| rides.sort_by(by_share));
+    rides
+}
+
+fn event_report(place: Place, plan: &Plan, causes: &[Vec<Cause>], number: usize) -> EventReport {
+    let Place {
+        command,
+        group,
+        grouped,
+    } = place;
     let event = &plan.opened.events[number];
     let shown = plan.shown(number);
     let is_lost = event.refused.is_none() && shown != Shown::Always;
     EventReport {
         name: event.name.clone(),
+        beside: command,
         group,
         grouped,
         pinned: plan
@@ -241,6 +349,7 @@ fn event_report(
         }),
         share: plan.shares[number],
         shown: shown.to_string(),
+        rides_on: Vec::new(),
         causes: match plan.opened.number_of_group(number) {
             Some(group) if is_lost => causes[group].clone(),
             _ => Vec::new(),
@@ -276,15 +385,22 @@ fn configurations(plan: &Plan) -> (Vec<ConfigurationReport>, Vec<usize>) {
             report.share += intervals / total;
             continue;
         }
-        let counters = configuration.counters.iter().filter_map(|(index, event)| {
-            let counter = CounterId::from_index(usize::from(*index))?;
-            Some((counter.to_string(), plan.name(*event).to_owned()))
-        });
+        let pair = |counter: u8, event| {
+            let counter = CounterId::from_index(usize::from(counter))?;
+            Some((counter.to_string(), plan.name(event).to_owned()))
+        };
+        let heads = configuration.heads();
+        let riders = configuration.riders();
         let waiting = configuration.waiting.iter();
         reports.push(ConfigurationReport {
             name: format!("C{}", number + 1),
             share: intervals / total,
-            counters: counters.collect(),
+            counters: heads
+                .filter_map(|(counter, event)| pair(counter, event))
+                .collect(),
+            riders: riders
+                .filter_map(|(counter, event, _)| pair(counter, event))
+                .collect(),
             more_waiting: waiting.len().saturating_sub(MAX_WAITING),
             waiting: waiting
                 .take(MAX_WAITING)

@@ -17,6 +17,10 @@ use crate::open::{
     shares_a_core,
     validate, //
 };
+use crate::sharing::{
+    distinct,
+    forget_unique_keys, //
+};
 use std::collections::HashMap;
 use std::hash::{
     BuildHasherDefault,
@@ -59,7 +63,7 @@ impl Place<'_> {
             .iter()
             .flat_map(|unit| unit.iter())
             .chain(&self.always);
-        let events: Vec<Demand> = events.copied().collect();
+        let events = distinct(events.copied());
         // This rejects most sets and is much faster than a trial.
         let masks = || events.iter().map(|demand| demand.constraint.counters);
         let crowded = |counters: CounterMask| {
@@ -71,13 +75,22 @@ impl Place<'_> {
 
     /// Splits units, each of which fits alone, into the fewest runs.
     pub fn split(&self, units: &[Unit]) -> Split {
-        let mut search = Search::new(self, units);
+        let mut units = units.to_vec();
+        forget_unique_keys(&mut units, self.always);
+        let mut search = Search::new(self, &units);
+        // The counters that are needed at least once.
+        let events = distinct(
+            self.always
+                .into_iter()
+                .chain(units.iter().flatten().copied()),
+        );
+        let events = &events[usize::from(self.always.is_some())..];
         let first = search.first_fit();
         // If some number of runs may be enough, so may any larger number.
         let (mut low, mut high) = (1.min(first.len()), first.len());
         while low < high {
             let middle = usize::midpoint(low, high);
-            if self.may_do(units, middle) {
+            if self.may_do(events, middle) {
                 high = middle;
             } else {
                 low = middle + 1;
@@ -96,8 +109,7 @@ impl Place<'_> {
 
     /// Returns whether this many runs may be enough. Considers the counters, the limit on a thread
     /// with corrupting events and the extra registers separately, and ignores groups.
-    fn may_do(&self, units: &[Unit], runs: usize) -> bool {
-        let events: Vec<&Demand> = units.iter().flatten().collect();
+    fn may_do(&self, events: &[Demand], runs: usize) -> bool {
         let always = self
             .always
             .iter()
@@ -105,7 +117,6 @@ impl Place<'_> {
             .take(runs * usize::from(self.always.is_some()));
         let masks = events
             .iter()
-            .copied()
             .chain(always)
             .map(|demand| demand.constraint.counters);
         if !fill_counters(&masks.collect::<Vec<_>>(), runs) {

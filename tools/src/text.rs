@@ -9,7 +9,8 @@ use crate::changes::{
 use crate::machine::Smt;
 use crate::report::{
     EventReport,
-    Report, //
+    Report,
+    RideReport, //
 };
 use std::collections::HashMap;
 use std::fmt::{
@@ -21,6 +22,8 @@ use std::fmt::{
 const MAX_CONFIGURATIONS: usize = 12;
 /// Maximum number of intervals listed.
 const MAX_TURNS: usize = 16;
+/// Maximum number of events listed on whose counters one event rides.
+const MAX_RIDES: usize = 2;
 
 /// Formats the report as text.
 pub fn text(report: &Report) -> String {
@@ -53,10 +56,11 @@ fn head(report: &Report, out: &mut String) -> fmt::Result {
     let gp = machine.counters.len() - fixed;
     writeln!(
         out,
-        "{} ({}), {threads}: {gp} general-purpose and {fixed} fixed counters\npolicy={}{}, rotation every {} ms, {} s of runtime",
+        "{} ({}), {threads}: {gp} general-purpose and {fixed} fixed counters\npolicy={}{}{}, rotation every {} ms, {} s of runtime",
         machine.name,
         machine.model,
         machine.policy,
+        if machine.policy == "rpmu" && !machine.share { ", share=0" } else { "" },
         if machine.watchdog { ", NMI watchdog on" } else { "" },
         report.interval_ms,
         report.seconds,
@@ -74,9 +78,14 @@ fn events(report: &Report, out: &mut String) -> fmt::Result {
         "\n{:<names$}  {:<counters$}  perf stat shows",
         "Event", "Counters"
     )?;
+    let mut command = 0;
     let mut group = None;
     let mut rest = report.events.iter().peekable();
     while let Some(event) = rest.next() {
+        if event.beside != command {
+            command = event.beside;
+            writeln!(out, "beside ({command})")?;
+        }
         if event.grouped && group != Some(event.group) {
             writeln!(out, "{{")?;
         }
@@ -91,7 +100,7 @@ fn events(report: &Report, out: &mut String) -> fmt::Result {
         write!(out, "{name:<names$}  {on:<counters$}  {}", event.shown)?;
         match &event.refused {
             Some(refused) => writeln!(out, ": {}, {}", refused.errno, refused.reason)?,
-            None => writeln!(out)?,
+            None => writeln!(out, "{}", rides(event))?,
         }
         let is_last = rest.peek().is_none_or(|next| next.group != event.group);
         if event.grouped && is_last {
@@ -99,6 +108,33 @@ fn events(report: &Report, out: &mut String) -> fmt::Result {
         }
     }
     Ok(())
+}
+
+/// Formats the events on whose counters an event rides, the most frequent first.
+fn rides(event: &EventReport) -> String {
+    let ride = |ride: &RideReport| {
+        let RideReport {
+            event: head,
+            beside,
+            counters,
+            ..
+        } = ride;
+        match *beside {
+            of if of == event.beside => format!("{head} ({counters})"),
+            0 => format!("{head} of the command ({counters})"),
+            of => format!("{head} of beside {of} ({counters})"),
+        }
+    };
+    let rides = event.rides_on.iter().take(MAX_RIDES);
+    let mut rides: Vec<String> = rides.map(ride).collect();
+    match event.rides_on.len().saturating_sub(MAX_RIDES) {
+        0 => {}
+        more => rides.push(format!("{more} more")),
+    }
+    match rides.is_empty() {
+        true => String::new(),
+        false => format!(", rides on {}", rides.join(" and ")),
+    }
 }
 
 fn configurations(report: &Report, out: &mut String) -> fmt::Result {
@@ -130,8 +166,15 @@ fn configurations(report: &Report, out: &mut String) -> fmt::Result {
                 write!(out, "\n{indent}       ")?;
                 column = 0;
             }
-            write!(out, "{separator}{counter}={event}")?;
-            column += counter.len() + event.len() + 3;
+            let riders = configuration.riders.iter();
+            let riders = riders.filter(|(it, _)| it == counter).count();
+            let riders = match riders {
+                0 => String::new(),
+                1 => " (+1 rider)".to_owned(),
+                riders => format!(" (+{riders} riders)"),
+            };
+            write!(out, "{separator}{counter}={event}{riders}")?;
+            column += counter.len() + event.len() + riders.len() + 3;
             separator = "  ";
         }
         writeln!(out)?;
@@ -196,7 +239,8 @@ fn help(report: &Report, out: &mut String) -> fmt::Result {
         let effect = if change.avoids {
             "every event counts all the time".to_owned()
         } else {
-            let all = report.events.len();
+            let own = report.events.iter().filter(|event| event.beside == 0);
+            let all = own.count();
             let counted = match change.counted {
                 counted if counted == all => "every event is counted".to_owned(),
                 counted => format!("{counted} of {all} events are counted"),

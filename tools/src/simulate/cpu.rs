@@ -6,6 +6,7 @@ use super::group::{
     Candidate,
     Group, //
 };
+use super::on_cpu::OnCpu;
 use super::order::{
     numbers,
     Move,
@@ -35,6 +36,7 @@ use crate::logic::rotation::{
     place_after_interval,
     turns,
     Beside,
+    ContextWants,
     Counted,
     Found,
     Offered,
@@ -71,6 +73,11 @@ pub(super) struct Cpu<'a> {
     thread: Thread,
     groups: Vec<Group>,
     schedule: CpuSchedule<EventNumber>,
+    /// The events on the CPU, and which of them share a counter.
+    on_cpu: OnCpu,
+    /// The bits of the keys with which groups could ride on counters of others, at the end of the
+    /// last interval.
+    rideable: u64,
     /// The state that the driver keeps for the core's other thread.
     smt: ThreadState,
     /// The groups' shares of the time.
@@ -105,7 +112,7 @@ pub(super) struct Cpu<'a> {
     put_off: bool,
     /// The flexible groups in the schedule, except active ones after a known outcome.
     in_schedule: Vec<usize>,
-    /// The events, by counter.
+    /// The events, by counter. Of several events on a counter, all but the first ride.
     counters: Vec<(u8, EventNumber)>,
     /// Set if the threads of a core must coordinate.
     threads_agree: bool,
@@ -149,13 +156,15 @@ impl<'a> Cpu<'a> {
             });
             events += 1;
         }
-        let mut wants = Wants::NOTHING;
+        let mut wants = ContextWants::NOTHING;
         for group in &flexible {
             let group = &groups[*group];
             wants.add(&group.wants(), group.exclusive);
+            let keys = group.events.iter().map(|(_, demand)| demand.key);
+            keys.for_each(|key| wants.add_key(key));
         }
         let decides = setting.policy == Policy::Rpmu;
-        let order = Order::new(groups.len(), wants, decides);
+        let order = Order::new(groups.len(), *wants.wants(), decides);
         Self {
             machine,
             thread,
@@ -169,6 +178,8 @@ impl<'a> Cpu<'a> {
             groups,
             threads_agree: shares_a_core(machine),
             schedule: CpuSchedule::new(&machine.pmu.capabilities).with_policy(setting.policy),
+            on_cpu: OnCpu::new(events),
+            rideable: 0,
             previous: vec![None; events],
             pinned,
             pinned_active: Vec::new(),
@@ -306,6 +317,7 @@ impl<'a> Cpu<'a> {
     fn line_up(&mut self, core: Option<&Core>) {
         let latest = self.order.latest;
         let limits = self.limits(core);
+        self.rideable = self.order.wants.rideable(self.keys_beside());
         let all = self.machine.pmu.capabilities.all();
         let mut moved = false;
         let active = &self.flexible_active;
@@ -348,6 +360,13 @@ impl<'a> Cpu<'a> {
             }
         }
         self.order.sort(&mut self.flexible);
+    }
+
+    /// Returns the bits of the keys of the pinned events on the counters.
+    fn keys_beside(&self) -> u64 {
+        let pinned = self.pinned_active.iter();
+        let events = pinned.flat_map(|group| &self.groups[*group].events);
+        events.fold(0, |keys, (_, demand)| keys | demand.key.bit())
     }
 
     /// Returns the active pinned events.
@@ -413,7 +432,7 @@ impl<'a> Cpu<'a> {
             });
         }
         let mut core = core;
-        if !pinned && self.waits_for_its_kind(number, core.as_deref()) {
+        if !pinned && !self.rides(number) && self.waits_for_its_kind(number, core.as_deref()) {
             self.let_others_pass(number, core);
             return Err(Wait::Turn);
         }
@@ -422,14 +441,15 @@ impl<'a> Cpu<'a> {
         let mut share = |now| share.account(now, running);
         let clock = || self.now;
         match placed {
-            Ok(()) => self.smt.note_placed(clock, |now| Some(share(now))),
+            Ok(true) => self.smt.note_placed(clock, |now| Some(share(now))),
+            Ok(false) => {}
             Err(_) if pinned => self.smt.note_pinned_refused(&mut self.schedule),
             Err(_) => self.smt.note_refused(&mut self.schedule, clock, share),
         }
-        if !pinned && placed.is_ok() {
+        if !pinned && placed == Ok(true) {
             self.let_others_join(number, core.as_deref_mut());
         }
-        placed.map_err(|refusal| {
+        placed.map(drop).map_err(|refusal| {
             if !pinned {
                 self.let_others_pass(number, core);
             }
@@ -453,10 +473,11 @@ impl<'a> Cpu<'a> {
 
     /// Returns the events that have a planned counter.
     fn on_counters(&self) -> impl Iterator<Item = OnCounter> + '_ {
-        let pinned = |event| {
+        let is_pinned = |event| {
             let mut pinned = self.pinned_active.iter();
             pinned.any(|group| self.groups[*group].has(event))
         };
+        let pinned = move |head| is_pinned(head) || self.on_cpu.riders_of(head).any(is_pinned);
         self.schedule.entries().filter_map(move |entry| {
             Some(OnCounter {
                 constraint: entry.constraint,
@@ -492,15 +513,21 @@ impl<'a> Cpu<'a> {
             true => CounterMask::EMPTY,
             false => self.order.left[refused],
         };
-        if !vacancy.is_new(left) {
+        let rideable = match self.is_over {
+            true => self.rideable,
+            false => self.order.wants.rideable(self.keys_beside()),
+        };
+        let may_ride = rideable & self.schedule.keys() != 0;
+        if !may_ride && !vacancy.is_new(left) {
             return;
         }
         let mut active = Wants::NOTHING;
         let groups = self.flexible_active.iter().map(|it| &self.groups[*it]);
         let groups = groups.map(|group| (group.wants(), group.exclusive));
-        if vacancy.is_wanted(Some(&self.order.wants), groups, &mut active) {
+        if vacancy.is_wanted(Some(&self.order.wants), groups, &mut active) || may_ride {
             let is_first = self.flexible_active.is_empty();
-            self.order.left[refused] = self.look_behind(refused, core, &mut active, is_first);
+            self.order.left[refused] =
+                self.look_behind(refused, core, &mut active, (is_first, may_ride));
         }
     }
 
@@ -512,7 +539,7 @@ impl<'a> Cpu<'a> {
             && is_first
             && self.offered(placed).lets_others_join(&self.order.wants)
         {
-            self.look_behind(placed, core, &mut { Wants::NOTHING }, false);
+            self.look_behind(placed, core, &mut { Wants::NOTHING }, (false, false));
         }
     }
 
@@ -523,7 +550,7 @@ impl<'a> Cpu<'a> {
         offered: usize,
         core: Option<&mut Core>,
         active: &mut Wants,
-        is_first: bool,
+        (is_first, may_ride): (bool, bool),
     ) -> CounterMask {
         let mut search = Search {
             counters: self.machine.pmu.capabilities.all(),
@@ -532,7 +559,7 @@ impl<'a> Cpu<'a> {
             active,
             beside: Beside::of(self.on_counters()),
             is_first,
-            may_ride: false,
+            may_ride,
             may_bring_forward: self.is_over,
         };
         let (groups, previous, order) = (&self.groups, &self.previous, &self.order);
@@ -560,23 +587,36 @@ impl<'a> Cpu<'a> {
         self.order.find(found, by);
     }
 
-    /// Mirrors `add()` and `commit_txn()` in `rust/driver/schedule.rs`.
+    /// Returns whether all events of the group would ride on counters of other groups.
+    fn rides(&mut self, group: usize) -> bool {
+        let (groups, schedule) = (&self.groups, &mut self.schedule);
+        let mut events = groups[group].events.iter();
+        events.all(|(_, it)| schedule.may_have_equal(it.key) && schedule.equal_event(it).is_some())
+    }
+
+    /// Mirrors `add()` and `commit_txn()` in `rust/driver/schedule.rs`. Returns whether any of the
+    /// group's events rides on no other's counter.
     fn place(
         &mut self,
         number: usize,
         pinned: bool,
         core: Option<&mut Core>,
         woken: &mut bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<bool, Refusal> {
         self.schedule.begin();
         for (event, demand) in &self.groups[number].events {
             let added = self
-                .schedule
-                .add(*event, *demand, self.previous[*event], &Limits::NONE);
+                .on_cpu
+                .add(&mut self.schedule, *event, demand, self.previous[*event]);
             if let Err(refusal) = added {
                 self.schedule.cancel();
+                self.take_off(number);
                 return Err(refusal);
             }
+        }
+        if self.schedule.collected().next().is_none() {
+            self.schedule.cancel();
+            return Ok(false);
         }
         let counters_only = CountersOnly::of(&self.schedule);
         let core = core.map(|core| (core, self.thread));
@@ -592,14 +632,22 @@ impl<'a> Cpu<'a> {
         );
         match planned {
             Ok(waker) => *woken |= waker.is_some(),
-            Err(_) => self.schedule.cancel(),
+            Err(_) => {
+                self.schedule.cancel();
+                self.take_off(number);
+            }
         }
-        planned.map(drop)
+        planned.map(|_| true)
     }
 
     fn take_off(&mut self, number: usize) {
-        for (event, _) in &self.groups[number].events {
-            self.schedule.remove(*event);
+        let groups = &self.groups;
+        let demand = |event| {
+            let mut all = groups.iter().flat_map(|group| &group.events);
+            all.find(|(it, _)| *it == event).map(|(_, demand)| *demand)
+        };
+        for (event, own) in &groups[number].events {
+            self.on_cpu.del(&mut self.schedule, *event, own, demand);
         }
     }
 
@@ -612,8 +660,13 @@ impl<'a> Cpu<'a> {
         let placed = self.schedule.entries();
         let placed = placed.filter_map(|entry| Some((entry.placed()?.index() as u8, entry.event)));
         self.counters.clear();
-        self.counters.extend(placed);
-        self.counters.sort_unstable();
+        for (counter, head) in placed {
+            self.counters.push((counter, head));
+            let riders = self.on_cpu.riders_of(head);
+            self.counters.extend(riders.map(|rider| (counter, rider)));
+        }
+        // The head of a counter stays in front of its riders.
+        self.counters.sort_by_key(|(counter, _)| *counter);
         let is_over = std::mem::take(&mut self.is_over);
         let (release, now) = (self.smt.release(&mut self.schedule), self.now);
         let outcome = release
@@ -668,7 +721,8 @@ impl<'a> Cpu<'a> {
         state.extend(self.flexible_active.iter().map(|group| *group as u16));
         state.push(self.pinned.len() as u16);
         state.extend(self.previous.iter().map(|previous| counter_code(*previous)));
-        state.extend(self.counters.iter().map(|(counter, _)| u16::from(*counter)));
+        let counters = self.counters.iter();
+        state.extend(counters.flat_map(|(counter, event)| [u16::from(*counter), *event as u16]));
     }
 
     pub(super) fn configuration(&self, core: Option<&Core>) -> Configuration {

@@ -8,7 +8,7 @@
 //! are tried again. A pinned group that does not fit is given up.
 //!
 //! With `policy=rpmu` the driver has the perf core try others that fit, and moves all groups that
-//! have counted behind those with a smaller runtime.
+//! have counted behind those with a smaller runtime. Equal events share a counter.
 //!
 //! Perf core: `merge_sched_in()`, `group_can_go_on()`, `group_sched_in()`, `perf_rotate_context()`
 //! and their callees, in `kernel/events/core.c`. The decisions of the driver are made by its own
@@ -20,6 +20,7 @@
 
 mod cpu;
 mod group;
+mod on_cpu;
 mod order;
 mod outcomes;
 
@@ -56,7 +57,7 @@ pub type EventNumber = usize;
 /// The events on the counters, and the waiting groups with the reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
-    /// The events that count, by counter.
+    /// The events that count, by counter. Of several events on a counter, all but the first ride.
     pub counters: Vec<(u8, EventNumber)>,
     /// The groups that wait, by number in [`Opened::groups`].
     pub waiting: Vec<(usize, Wait)>,
@@ -66,6 +67,24 @@ pub struct Configuration {
     pub closed: u64,
     /// Largest number of general-purpose counters.
     pub gp: u32,
+}
+
+impl Configuration {
+    /// Returns the counters in use, each with the event that does not ride.
+    pub fn heads(&self) -> impl Iterator<Item = (u8, EventNumber)> + '_ {
+        let groups = self.counters.chunk_by(|(one, _), (other, _)| one == other);
+        groups.filter_map(|events| events.first().copied())
+    }
+
+    /// Returns the riders, each with its counter and the event on whose counter it rides.
+    pub fn riders(&self) -> impl Iterator<Item = (u8, EventNumber, EventNumber)> + '_ {
+        let groups = self.counters.chunk_by(|(one, _), (other, _)| one == other);
+        groups.flat_map(|events| {
+            let (_, head) = events[0];
+            let riders = events[1..].iter();
+            riders.map(move |(counter, rider)| (*counter, *rider, head))
+        })
+    }
 }
 
 /// The reason why a group is not on the counters.

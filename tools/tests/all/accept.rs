@@ -144,8 +144,10 @@ fn predict(
     let request = Request {
         machine,
         policy: Policy::from_name(driver.as_bytes()).unwrap(),
+        share: true,
         watchdog: false,
         events: parse(case.events[label], &machine).unwrap(),
+        beside: Vec::new(),
         sibling: Vec::new(),
         interval: case.interval,
         // 0 intervals: the run ends before the first rotation.

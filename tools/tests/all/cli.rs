@@ -140,6 +140,52 @@ fn events_that_cannot_be_counted() {
     );
 }
 
+/// Equal events of several commands, and of the watchdog, share a counter.
+#[test]
+fn commands_beside_each_other_share_counters() {
+    let all = "cycles,instructions,branches,branch-misses,LLC-loads,LLC-load-misses";
+    let three = ["-e", all, "--beside", all, "--beside", all];
+    let machine = ["-m", "haswell", "--watchdog"];
+    let beside = [&machine[..], &three].concat();
+    let (status, out, _) = said(&beside);
+    assert_eq!(status, 0, "{out}");
+    for line in [
+        "cycles           PMC0-3, FIXED1  100 %, rides on (NMI watchdog) (FIXED1)",
+        "branches         PMC0-3          100 %",
+        "beside (2)",
+        "branches         PMC0-3          100 %, rides on branches of the command (PMC0)",
+    ] {
+        assert!(out.lines().any(|it| it == line), "{line}: {out}");
+    }
+    assert!(out.contains("FIXED1=(NMI watchdog) (+3 riders)"), "{out}");
+
+    let (_, out, _) = said(&[&beside[..], &["--json"]].concat());
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let events = report["events"].as_array().unwrap();
+    assert_eq!(events.len(), 18);
+    let rider = &events[6 + 2];
+    assert_eq!((&rider["beside"], &rider["group"]), (&1.into(), &8.into()));
+    let ride = &rider["rides_on"][0];
+    assert_eq!(
+        (&ride["event"], &ride["counters"]),
+        (&"branches".into(), &"PMC0".into())
+    );
+    assert_eq!(
+        report["configurations"][0]["riders"]
+            .as_array()
+            .unwrap()
+            .len(),
+        13
+    );
+
+    for other in [["--share", "0"], ["--policy", "mainline"]] {
+        let (status, out, _) = said(&[&beside[..], &other].concat());
+        assert!(status == 1 && !out.contains("rider"), "{out}");
+    }
+    assert_eq!(said(&[&beside[..], &["--share", "2"]].concat()).0, 2);
+    assert_eq!(said(&["--live", "--beside", all]).0, 2);
+}
+
 /// Events of other PMUs are listed beside those of the core.
 #[test]
 fn other_pmus_need_no_counter() {
@@ -192,7 +238,8 @@ fn pictures_are_xml_with_every_event() {
 #[test]
 fn a_group_that_never_counts_gets_no_turn() {
     let events = "{r1c4,r2c4,r4c4,r8c4,cycles},{r1c5,r2c5,r4c5,r8c5,cycles},r10c4";
-    let (_, out, _) = said(&["-m", "haswell", "--watchdog", "-e", events, "--json"]);
+    let machine = ["-m", "haswell", "--watchdog", "--share", "0"];
+    let (_, out, _) = said(&[&machine[..], &["-e", events, "--json"]].concat());
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report["events"][0]["share"], 0.0);
     let configurations = report["configurations"].as_array().unwrap();
@@ -263,7 +310,8 @@ fn lists() {
 fn changes_and_runs_help() {
     // The watchdog holds the fixed counter, so five events share four counters.
     let events = "cycles,r1c4,r2c4,r3c4,r4c4";
-    let (_, out, _) = said(&["-m", "skylake", "--watchdog", "-e", events]);
+    let machine = ["-m", "skylake", "--watchdog", "--share", "0"];
+    let (_, out, _) = said(&[&machine[..], &["-e", events]].concat());
     assert!(
         out.contains("sysctl kernel.nmi_watchdog=0): every event counts all the time"),
         "{out}"
@@ -290,7 +338,7 @@ fn changes_and_runs_help() {
 /// good.
 #[test]
 fn groups_without_room_hold_up_none() {
-    let six = "{branches,branch-misses,r76,r1c0,r2c0,r3c0}";
+    let six = "{branches,branch-misses,r77,r1c0,r2c0,r3c0}";
     for (behind, first) in [("{task-clock,r4c0}", 7), ("{r4c0,r6c0}:e", 6)] {
         let events = format!("{six},{behind},r5c0");
         let (_, out, _) = said(&[

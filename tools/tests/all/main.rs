@@ -9,5 +9,6 @@ mod events;
 mod forms;
 mod live;
 mod shares;
+mod sharing;
 mod speed;
 mod split;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tests the shares of rotating events: no event starves.
+//! Tests the shares of rotating events: no event starves. Equal events have counters of their own.
 
 use rpmu_plan::logic::sched::assign::Policy;
 use rpmu_plan::machine::{
@@ -35,8 +35,10 @@ fn check(cases: &[Case]) {
             let plan = Plan::new(&Request {
                 machine,
                 policy: Policy::Rpmu,
+                share: false,
                 watchdog: case.watchdog,
                 events: parsed(case.events),
+                beside: Vec::new(),
                 sibling: parsed(case.sibling),
                 interval: 0.004,
                 duration: 4.0,

@@ -54,8 +54,10 @@ fn request(machine: Machine, count: usize, policy: Policy) -> Request {
     Request {
         machine,
         policy,
+        share: true,
         watchdog: true,
         events: parse(&some_events(&machine, count), &machine).unwrap(),
+        beside: Vec::new(),
         sibling: Vec::new(),
         interval: 0.004,
         duration: 1.0,
