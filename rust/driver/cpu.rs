@@ -96,13 +96,14 @@ pub(super) struct CallbackState {
     pub(super) boarding: Ids,
     /// Caches the demands of the groups that rotate.
     pub(super) rotation: RotationState,
-    /// The usage that was published to the sibling, and the needs of this CPU.
+    /// The usage that this thread last reported to its core, its needs, and the limits of its last
+    /// refusal.
     pub(super) smt: ThreadState,
     /// The counters that counted when the machine was suspended.
     pub(super) asleep: CounterMask,
     /// The counters with counts that other tasks must not read.
     pub(super) dirty: Dirty,
-    /// The last events that got no counter here.
+    /// The last failures here.
     pub(super) failures: Failures,
     /// The registers as they were before the PMU was first used here.
     before: Option<Before>,
@@ -125,7 +126,7 @@ impl Cpu {
             id: cpu,
             own <- CpuCell::init(cpu, CallbackState::new(hardware)),
             shared <- PmiState::new(
-                // AMD's built-in driver keeps no record of running counters.
+                // AMD's built-in driver has no state of running counters that other code reads.
                 builtin
                     .filter(|_| hardware.amd().is_none())
                     .map(|builtin| builtin.mirror(cpu))
@@ -170,8 +171,7 @@ impl CallbackState {
         }? Error)
     }
 
-    /// Switches the counters of this CPU off, and forgets the values of their registers. Keeps the
-    /// record of dirty counters, since events that stay will leave counts in them.
+    /// Switches the counters of this CPU off, and forgets the values of their registers.
     fn clear(&mut self, site: Site<'_>) {
         self.shadow
             .reset(|write| site.hardware.write(write, site.irqs));
@@ -236,8 +236,9 @@ impl Driver {
         own.changed |= self.units.reset(&mut own.units, &cpu.units, site, counters);
     }
 
-    /// Switches the counters of this CPU off, and restores the other registers. Forgets the events,
-    /// none of which is on a counter any more.
+    /// Switches the counters of this CPU off, and restores GLOBAL_CTRL, LVTPC and the units'
+    /// registers, if the driver has used this CPU. Forgets the events, none of which is on a
+    /// counter any more.
     pub(super) fn restore(
         &self,
         cpu: &Cpu,
@@ -257,9 +258,10 @@ impl Driver {
         };
         own.clear(site);
         self.units.restore(&mut own.units, &cpu.units, site);
-        // Last, since the counters that another driver has left enabled count from here on.
         cpu.shared.withdraw();
         apic::lvtpc_restore(before.lvtpc, irqs);
+        // Last: this sets the enable bits in GLOBAL_CTRL as they were found. The event selects stay
+        // 0.
         self.hardware.restore(before.control, irqs);
     }
 }

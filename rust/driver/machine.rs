@@ -69,7 +69,7 @@ use kernel::{
 /// The core PMUs of this machine.
 pub(crate) struct Machine {
     common: Arc<Common>,
-    /// The PMUs, with the index of their type in [`cpus`].
+    /// The PMUs, indexed by their type in [`cpus`].
     pmus: PerType<OfType>,
 }
 
@@ -80,7 +80,7 @@ struct OfType(perf_core::ExtendedPmu<Driver>);
 /// The PMUs, offered to users. Dropping withdraws them, and waits until there are no events.
 pub(crate) struct Offered {
     _registrations: PerType<perf_core::Registration<Driver>>,
-    /// The watches on disabled events, for the PMUs that need them.
+    /// The watches on the functions that disable events, for the PMUs that need them.
     _watches: PerType<perf_core::DisableWatch<Driver>>,
 }
 
@@ -88,7 +88,7 @@ impl Machine {
     /// Makes the PMUs that were `found`. They are not [offered](Self::offer) to users yet.
     /// `builtin` is the result of [`check_layouts`](super::check_layouts).
     ///
-    /// Fails with `ENOMEM` or another error. Process context.
+    /// Fails with the error of the part that could not be made. Process context.
     #[inline(never)]
     pub(crate) fn new(
         found: KBox<Found>,
@@ -132,8 +132,8 @@ impl Machine {
         takeover::take_over(found)
     }
 
-    /// Reserves the counters' registers, which have the same addresses for all PMUs. `predecessor`
-    /// is set if the built-in driver has initialised.
+    /// Reserves the registers of the PMU with the most counters, which include those of the others.
+    /// `predecessor` is set if the built-in driver's PMUs were taken over.
     ///
     /// Fails with `EBUSY`, and a line in the log, if something else has reserved one. Process
     /// context.
@@ -144,8 +144,8 @@ impl Machine {
         )
     }
 
-    /// Registers this machine as an NMI handler. It replaces the built-in driver's handler if there
-    /// is a `predecessor` and its handler can be found.
+    /// Registers this machine as an NMI handler. It replaces the built-in driver's handler, if this
+    /// can be found. `predecessor` is set if the built-in driver's PMUs were taken over.
     ///
     /// Fails with `EBUSY` or `ENOMEM`. Process context.
     pub(crate) fn handle_nmis(
@@ -190,9 +190,10 @@ impl Machine {
         }))
     }
 
-    /// Starts watching for events that users disable, if pinned groups can wait for the core's
-    /// other thread or for counter 3. Returns no watches if the functions cannot be probed, or if
-    /// this was not tried on the kernel's version.
+    /// Starts the watches on the functions that disable events, for the PMUs on which pinned groups
+    /// can wait for the core's other thread or for counter 3 (TSX force abort). No PMU gets one if
+    /// retries of pinned groups were not tried on the kernel's version; nor does a PMU whose probes
+    /// fail.
     fn watch_disabling(&self) -> PerType<perf_core::DisableWatch<Driver>> {
         let mut watches = PerType::new();
         let needs_one = |pmu: &&OfType| pmu.0.ops().can_resched();
@@ -204,15 +205,16 @@ impl Machine {
             match perf_core::DisableWatch::new(pmu) {
                 Ok(watch) => drop(watches.push(watch)),
                 Err(error) => pr_notice!(
-                    "perf_event_disable() cannot be watched ({error:?}): pinned events that find no \
-                     counter stay in the error state until they are enabled again\n"
+                    "the functions that disable events cannot be probed ({error:?}): pinned events \
+                     that find no counter stay in the error state until they are enabled again\n"
                 ),
             }
         }
         watches
     }
 
-    /// Logs the PMUs. `predecessor` is set if the built-in driver was in charge. Process context.
+    /// Logs the PMUs. `predecessor` is set if the built-in driver's PMUs were taken over. Process
+    /// context.
     pub(crate) fn announce(&self, predecessor: bool) {
         for pmu in self.pmus() {
             announce::announce(pmu, predecessor);

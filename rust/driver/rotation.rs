@@ -81,8 +81,8 @@ use known::{
 
 impl Demands {
     /// Returns the cached demand of the groups of `context` that contend with one another now: of
-    /// all groups, or, if one of these is corrupting, of the groups that can be on the CPU with its
-    /// present task. If only the former is cached, returns that.
+    /// all groups; if one of these is corrupting, only of those that can be on the CPU together
+    /// with its current task. If the latter is not cached, returns that of all groups.
     fn now(&mut self, context: &Context<'_, Driver>) -> Option<&Wants> {
         let all = follow(&mut *self.contexts, context, None)?;
         let all = all.1.groups.wants();
@@ -122,7 +122,8 @@ impl Demands {
 }
 
 /// Finds the demand of the groups of `context`, or of its groups for `cgroups`, in the cache
-/// `known`, and brings it up to date. Returns it with its place there.
+/// `known`, and brings it up to date. Returns it with its place there. [`None`] if it is not cached,
+/// or too much has changed since.
 fn follow<'a>(
     known: &'a mut [Option<Known>],
     context: &Context<'_, Driver>,
@@ -213,8 +214,7 @@ fn cgroups_of(context: &Context<'_, Driver>, all: &Wants) -> Option<Cgroups> {
     cgroups.id().map(|_| cgroups)
 }
 
-/// Adds the demand of a group, and the keys of its events. The keys of equal events in one group
-/// count as the keys of two groups, so a search for groups that can ride may find none.
+/// Adds the demand of a group, and the keys of its events.
 fn add_group(wants: &mut ContextWants, group: EventGroup<'_, Driver>) {
     let mut demand = GroupWants::default();
     group.for_each_event(|event, _| {
@@ -240,7 +240,8 @@ fn owes(group: EventGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
 
 /// Charges `group`, and returns its turns since the last charge. A group whose turns end by
 /// overflow is charged one turn, whatever its length. If such a group `waits`, it had to leave
-/// before its overflow, and is charged by its time like the others.
+/// before its overflow, and is charged by its time like the others. A group without an enabled event
+/// is charged one turn.
 ///
 /// Each event keeps the time for which it was charged, so that times of different events are not
 /// compared.
@@ -289,7 +290,8 @@ impl Iterator for OnCounters<'_> {
     }
 }
 
-/// Returns the events of `schedule` that have a planned counter, for the groups of `context`.
+/// Returns the events of `schedule` that have a planned counter, each with whether it rotates with
+/// the groups of `context`.
 fn on_counters<'a>(
     cx: &'a PmuDisabled<'a, Driver>,
     (schedule, riders): (&'a CpuSchedule<EventId>, &'a Riders),
@@ -304,7 +306,7 @@ fn on_counters<'a>(
 }
 
 /// Returns the bits of the keys of the events on the CPU that do not rotate with the groups of
-/// `context`. Other events with the same key may rotate with them.
+/// `context`. An event with such a key may also be among those that rotate.
 fn keys_beside(
     cx: &PmuDisabled<'_, Driver>,
     (schedule, riders): (&CpuSchedule<EventId>, &Riders),
@@ -439,8 +441,8 @@ impl Driver {
                 let place = place_after_interval(&counted, latest, wants, all, events, limits);
                 if let Some(place) = place {
                     context.requeue(group, place);
-                    // The perf core may not offer the group for a while, behind one that is
-                    // refused.
+                    // A refused group in front may keep the perf core from offering this one for a
+                    // while. Record now that it waits.
                     group.for_each_member(|member| member.data().turn.wait());
                     moved = true;
                 }
@@ -577,8 +579,9 @@ impl Driver {
         }
     }
 
-    /// Makes the perf core offer groups that fit beside the group of `event`, the first to be
-    /// placed at the end of an interval, although exclusive groups are between them.
+    /// If the group of `event` is the first of its context to be placed at the end of an interval,
+    /// makes the perf core offer groups behind it that fit beside it. Otherwise an exclusive group
+    /// in between would keep them waiting.
     #[inline]
     pub(super) fn let_others_join(
         &self,
@@ -625,8 +628,8 @@ impl Driver {
         self.offer_found(cx, cpu, own, event, &found);
     }
 
-    /// Returns the conditions of a search for groups of `context`. `wants` is the demand of all of
-    /// its groups, and `active` the demand of its active groups.
+    /// Returns the conditions of a search for groups of `context`. `wants` is the demand that
+    /// [`Demands::now`] returns, and `active` the demand of its active groups.
     fn conditions<'a>(
         &self,
         cx: &Scheduling<'_, Self>,
@@ -649,7 +652,7 @@ impl Driver {
     }
 
     /// Makes the perf core offer the groups that were `found` behind the group of `event`, or
-    /// brings them forward.
+    /// brings them forward. If only the current limits refused a group, waits for the sibling.
     fn offer_found<'a>(
         &self,
         cx: &Scheduling<'a, Self>,

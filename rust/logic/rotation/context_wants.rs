@@ -66,7 +66,8 @@ impl ContextWants {
         }
     }
 
-    /// Adds the `key` of an event of an added group. Each key of a group is to be added once.
+    /// Adds the `key` of an event of an added group. Equal events of one
+    /// group count as events of two groups; then a search for groups that can ride may be in vain.
     pub fn add_key(&mut self, key: Key) {
         if key == Key::NONE {
             return;

@@ -174,7 +174,7 @@ static void amd_registers(void)
 	there(MSR_AMD_SAMP_BR_FROM, amd->v2);
 	there(MSR_CORE_PERF_GLOBAL_CTRL, false);
 	there(MSR_ARCH_PERFMON_EVENTSEL0, false);
-	/* The branch records of Core 2 */
+	/* Intel's branch record MSRs, as on the Core 2 processor */
 	for (c = 0; c < 8; c++) {
 		there(MSR_LBR_CORE_FROM + c, false);
 		there(MSR_LBR_CORE_TO + c, false);
@@ -217,8 +217,8 @@ static void amd_exact(void)
 		{ EVENT_INSTRUCTIONS, RUN_INSTRUCTIONS },
 		{ EVENT_BRANCHES, RUN_BRANCHES },
 		/*
-		 * One conditional branch is never taken, the other one in each
-		 * round except the last.
+		 * One conditional branch is never taken; the other one is taken
+		 * in each round except the last.
 		 */
 		{ EVENT_TAKEN, RUN_BRANCHES - LOOPS - 1 },
 		{ EVENT_NEAR_RETURNS, LOOPS },
@@ -237,7 +237,7 @@ static void amd_exact(void)
 	same(run_counter(0, EVENT_CYCLES, LEVEL_OS, 0), RUN_INSTRUCTIONS * 3 / 2, "cycles");
 }
 
-/* An exception is an instruction and a far transfer, and so is IRET. */
+/* An exception counts as one far transfer, and so does IRET; both count as instructions. */
 static void amd_exceptions(void)
 {
 	u64 far, instructions;
@@ -307,7 +307,7 @@ void amd_exit(void)
 	unregister_nmi_handler(NMI_LOCAL, "vpmu_bare_amd");
 }
 
-/* The delivery of a PMI does not mask LVTPC: each overflow raises one. */
+/* The delivery of a PMI does not mask LVTPC: each overflow raises a PMI. */
 static void amd_pmi(void)
 {
 	unsigned int c;
@@ -317,8 +317,8 @@ static void amd_pmi(void)
 		run_counter(c, EVENT_INSTRUCTIONS, LEVEL_OS, -RUN_INSTRUCTIONS / 2);
 		same(pmis, 0, "PMIs, counter %u without INT", c);
 		run_counter(c, EVENT_INSTRUCTIONS, LEVEL_OS | WITH_PMI, -RUN_INSTRUCTIONS - 1);
-		same(pmis, 0, "PMIs, counter %u, one missing", c);
-		same(rd(ctr(c)), WIDTH_MASK, "counter %u, one missing", c);
+		same(pmis, 0, "PMIs, counter %u, one short of overflow", c);
+		same(rd(ctr(c)), WIDTH_MASK, "counter %u, one short of overflow", c);
 		run_counter(c, EVENT_INSTRUCTIONS, LEVEL_OS | WITH_PMI, -RUN_INSTRUCTIONS / 2);
 		same(pmis, 1, "PMIs, counter %u", c);
 		same(read_lvtpc(), APIC_DM_NMI, "LVTPC, counter %u", c);
@@ -335,12 +335,15 @@ static void amd_masked_pmi(void)
 	run_counter(0, EVENT_INSTRUCTIONS, LEVEL_OS | WITH_PMI, -RUN_INSTRUCTIONS / 2);
 	lvtpc(APIC_DM_NMI);
 	same(pmis, 0, "PMIs, LVTPC masked");
-	same(rd(ACCT_LOST), 1, "lost");
+	same(rd(ACCT_LOST), 1, "lost PMIs");
 	run_counter(0, EVENT_INSTRUCTIONS, LEVEL_OS | WITH_PMI, -RUN_INSTRUCTIONS / 2);
 	same(pmis, 1, "PMIs, LVTPC unmasked");
 }
 
-/* HostOnly and GuestOnly count nothing without EFER.SVME, GuestOnly not in the host. */
+/*
+ * Without EFER.SVME, a counter with HostOnly or GuestOnly counts nothing. With
+ * it, GuestOnly alone counts nothing in the host; both bits together count.
+ */
 static void amd_host_and_guest(void)
 {
 	static const u64 bits[] = { 0, HOST_ONLY, GUEST_ONLY, HOST_ONLY | GUEST_ONLY };
@@ -471,8 +474,8 @@ static u64 northbridge_work(void)
 }
 
 /*
- * Family 10h: an event of the northbridge replaces the event of another core's
- * counter.
+ * Family 10h: an event of the northbridge stops the northbridge's event on
+ * another core's counter of the same number.
  */
 static void amd_northbridge(void)
 {
@@ -490,7 +493,7 @@ static void amd_northbridge(void)
 	leave_northbridge(NULL);
 }
 
-/* Like marks() of Intel's checks. */
+/* Like marks() in accounting.c. */
 static void amd_marks(void)
 {
 	struct run run = {

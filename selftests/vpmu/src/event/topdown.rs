@@ -9,24 +9,27 @@ use crate::retired::{
     LOADS, //
 };
 
-/// The maximum number of shares: four of level 1, which add up to the whole, and a part of each of
-/// these.
+/// The maximum number of shares: four of level 1, which add up to the whole, and four of level 2,
+/// each a part of one of those.
 pub(crate) const SHARES: usize = 8;
 /// Number of shares of level 1.
 pub(crate) const LEVEL_1: usize = 4;
 
-/// The slots of an instruction, of which each share has a whole number.
-pub(crate) const SLOTS: u64 = 16;
+/// Number of equal parts into which the slots of an instruction are divided. Each share is a whole
+/// number of parts.
+pub(crate) const PARTS: u64 = 16;
 
-/// Returns the shares of the slots of what retired at CPL 0 or, if `user`, above, [`SLOTS`] per
-/// instruction, in the order of MSR_PERF_METRICS: retiring, bad speculation, frontend bound,
+/// Returns the shares of the slots of what retired at CPL 0 or, if `user`, above, in parts of which
+/// an instruction has [`PARTS`], in the order of MSR_PERF_METRICS: retiring, bad speculation, frontend bound,
 /// backend bound; heavy operations, branch mispredicts, fetch latency, memory bound.
 ///
-/// Loads, branches and CPL 0 take slots from the retiring ones, so that programs and levels differ.
+/// Loads, branches and CPL 0 take slots from the retiring ones, so that the shares differ
+/// between programs and between privilege levels.
 pub(crate) fn shares(user: bool, retired: &Retired) -> [u64; SHARES] {
     let count = |kinds: &[usize]| kinds.iter().map(|&kind| retired[kind] as u64).sum::<u64>();
     let all = count(&[INSTRUCTIONS]);
-    // Instructions that faulted are subtracted later, kind by kind.
+    // A faulted instruction is taken back from later counts, each kind by itself
+    // (`Totals::settle`), so there may be more loads or branches than instructions.
     let loads = count(&[LOADS]).min(all);
     let branches = count(Activity::Branches.kinds()).min(all);
     let kernel = if user { 0 } else { all };
@@ -50,7 +53,7 @@ mod tests {
         RETURN, //
     };
 
-    /// Instructions, loads, returns, level, and the shares.
+    /// Instructions, loads, returns, whether above CPL 0, and the shares.
     struct Case(i64, i64, i64, bool, [u64; SHARES]);
 
     #[test]
@@ -62,7 +65,7 @@ mod tests {
             Case(1, 1, 1, true, [3, 3, 3, 7, 1, 2, 2, 5]),
             Case(1, 1, 1, false, [1, 3, 5, 7, 1, 2, 4, 5]),
             Case(10, 2, 3, true, [76, 16, 30, 38, 10, 6, 20, 18]),
-            // The instruction that faulted is subtracted first.
+            // The instruction has been taken back; its load and its branch have not yet.
             Case(0, 1, 1, true, [0; SHARES]),
         ] {
             let mut retired = [0; COUNTS];
@@ -72,7 +75,7 @@ mod tests {
             let shares = shares(user, &retired);
             assert_eq!(shares, expected);
             let level_1 = shares[..LEVEL_1].iter().sum::<u64>();
-            assert_eq!(level_1, SLOTS * instructions as u64);
+            assert_eq!(level_1, PARTS * instructions as u64);
             for (part, whole) in shares[LEVEL_1..].iter().zip(shares) {
                 assert!(*part <= whole);
             }

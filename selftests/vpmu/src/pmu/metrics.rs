@@ -16,8 +16,8 @@ use crate::counter::MASK;
 use crate::event::topdown::{
     shares,
     LEVEL_1,
+    PARTS, //
     SHARES,
-    SLOTS, //
 };
 use crate::retired::Retired;
 use crate::share::CYCLES;
@@ -59,10 +59,10 @@ impl Pmu {
         (0..self.metrics()).fold(0, |bits, index| bits | (WHOLE << (8 * index)))
     }
 
-    /// Returns the units of a share's counter for one of the [`SLOTS`] of an instruction.
+    /// Returns the units of a share's counter for one of the [`PARTS`] of an instruction.
     fn unit(&self) -> u64 {
         let slots = CYCLES.times(self.model.slots, 1);
-        WHOLE * UNIT * u64::from(slots.high) / (u64::from(slots.denominator) * SLOTS)
+        WHOLE * UNIT * u64::from(slots.high) / (u64::from(slots.denominator) * PARTS)
     }
 
     /// Returns MSR_PERF_METRICS. Without slots all shares are 0, by declaration.
@@ -125,7 +125,7 @@ impl Pmu {
             return None;
         }
         let most = *self.regs.metrics.counters.iter().max()?;
-        Some((LIMIT - most).div_ceil(SLOTS * self.unit()))
+        Some((LIMIT - most).div_ceil(PARTS * self.unit()))
     }
 
     /// Returns the bit of IA32_PERF_GLOBAL_CTRL if the shares are counted. `active` are the
