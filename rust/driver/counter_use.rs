@@ -14,7 +14,10 @@ use crate::{
         open::precise::Precise,
         pmi::{
             last_value::LastValue,
-            shared_count::SharedCount, //
+            shared_count::{
+                SharedCount,
+                Total, //
+            },
         },
         regs::counter::{
             CounterId,
@@ -123,12 +126,14 @@ pub(super) struct CounterUse {
     /// The auto-reload period, which the processor starts as it records an overflow; 0 without
     /// auto-reload. Changes with each start of a precise event.
     reload: AtomicU64,
-    /// The value when the counter was last read or written. For a metric: the slots of its share.
+    /// The value when the counter was last read or written; if it is shared, when it was last
+    /// written. For a metric: the slots of its share.
     pub(super) last: LastValue,
-    /// The sum and the riders, if the counter is shared.
+    /// The total and the riders, if the counter is shared.
     pub(super) shared: SharedCount,
-    /// The last group read for which the shared counter was read.
+    /// The last group read for which the shared counter was read, and the total that it had.
     group_read: AtomicU64,
+    group_total: AtomicU64,
 }
 
 impl CounterUse {
@@ -140,6 +145,7 @@ impl CounterUse {
             last: LastValue::default(),
             shared: SharedCount::default(),
             group_read: AtomicU64::new(0),
+            group_total: AtomicU64::new(0),
         }
     }
 
@@ -169,18 +175,21 @@ impl CounterUse {
         self.way.load(Relaxed) & SHARED != 0
     }
 
-    /// Records whether events share the counter.
-    pub(super) fn set_shared(&self, shared: bool) {
-        let mark = if shared { SHARED } else { 0 };
-        self.way.store(Way::Counter as u8 | mark, Relaxed);
+    /// Records that events share the counter, until the next event [arrives](Self::arrive).
+    pub(super) fn set_shared(&self) {
+        self.way.store(Way::Counter as u8 | SHARED, Relaxed);
     }
 
-    /// Records that the shared counter is read for the group read with this number. Returns whether
-    /// it was not read for it before.
-    pub(super) fn begin_group_read(&self, number: u64) -> bool {
-        let is_new = self.group_read.load(Relaxed) != number;
-        self.group_read.store(number, Relaxed);
-        is_new
+    /// Returns the total of the shared counter for the group read with this `number`: for the first
+    /// member, the `total` now, and for the others the same.
+    ///
+    /// Only for callbacks: the total is not complete in an NMI.
+    pub(super) fn total_of_group(&self, number: u64, total: impl FnOnce() -> Total) -> Total {
+        if self.group_read.load(Relaxed) != number {
+            self.group_total.store(total().to_word(), Relaxed);
+            self.group_read.store(number, Relaxed);
+        }
+        Total::from_word(self.group_total.load(Relaxed))
     }
 
     /// Returns whether the counter is [shared](Self::is_shared), or its event counts in another way

@@ -55,28 +55,14 @@ impl CounterUse {
         hardware: &Hardware,
         irqs: &LocalInterruptDisabled,
     ) -> u64 {
-        let (delta, now) = self.advance(counter, hardware, irqs);
-        event.add_count(delta);
-        self.publish(event, hardware.limits.width);
-        count_down(event, delta);
-        now
-    }
-
-    /// Reads `counter`. Returns its increase since it was last read or written, which the caller
-    /// has to count, and its value.
-    ///
-    /// On the counter's CPU, in any context.
-    #[inline(always)]
-    pub(super) fn advance(
-        &self,
-        counter: CounterId,
-        hardware: &Hardware,
-        irqs: &LocalInterruptDisabled,
-    ) -> (u64, u64) {
         let width = hardware.limits.width;
         let read = || hardware.read_counter(counter, irqs);
         let (previous, now) = self.last.advance(width, read);
-        (width.delta(previous, now), now)
+        let delta = width.delta(previous, now);
+        event.add_count(delta);
+        self.publish(event, width);
+        count_down(event, delta);
+        now
     }
 
     /// Prepares `event` to continue where it stopped, or to begin a new period if the old one is
@@ -170,7 +156,11 @@ impl CounterUse {
     pub(super) fn remember_written(&self, event: &Event<Driver>, value: u64, hardware: &Hardware) {
         let width = hardware.limits.width;
         self.last.written(width, value);
-        self.publish(event, width);
+        if self.is_shared() {
+            self.go_on_counting(event, width);
+        } else {
+            self.publish(event, width);
+        }
     }
 
     /// Restarts `event` on this `counter`, where it stopped or in a new period. Returns whether a

@@ -15,7 +15,6 @@
 
 use super::{
     cpu::Cpu,
-    event,
     CorePmu,
     Driver, //
 };
@@ -63,10 +62,7 @@ impl Driver {
         self.pause(cx, active, &cpu.shared, &mut own.shadow);
         for entry in own.schedule.entries() {
             Self::for_each_sharer(cx, &own.riders, entry.event, |event| {
-                match event::counter(event).map(|counter| (counter, cpu.shared.uses.on(counter))) {
-                    Some((counter, counts)) if counts.is_shared() => counts.get_off(counter, event),
-                    _ => event::leave(event),
-                }
+                self.get_off(cx, event, &cpu.shared);
                 event.update_userpage();
             });
         }

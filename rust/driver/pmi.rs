@@ -207,7 +207,9 @@ fn serve(
     }
     let period = event.last_period().load(Relaxed);
     if counts.is_shared() {
-        counts.update_shared((counter, event), hardware, irqs);
+        let counts = counts.shared(counter, hardware, irqs);
+        counts.freeze(Some(event));
+        counts.settle(event);
     } else {
         counts.update((counter, event), hardware, irqs);
     }

@@ -11,7 +11,8 @@
 //!
 //! Only events of [`Way::Counter`](super::counter_use::Way) share counters. The use of a counter
 //! that has riders is marked as shared, which makes callbacks and the PMI take the steps in
-//! this file.
+//! this file. The mark stays when the riders leave, until the next event arrives on the counter:
+//! then the switches between tasks with riders change nothing.
 //!
 //! Two sampled events have a counter each: if the periods of both were served by one counter, each
 //! PMI would have to look at both, and a period in which the other's PMI falls would be sampled
@@ -31,9 +32,13 @@ use super::{
 };
 use crate::{
     logic::{
-        pmi::shared_count::MAX_IDS,
+        pmi::shared_count::{
+            Total,
+            MAX_IDS, //
+        },
         regs::{
             counter::CounterId,
+            period::CounterWidth,
             shadow::Shadow, //
         },
         sched::{
@@ -58,40 +63,98 @@ use kernel::interrupt::LocalInterruptDisabled;
 
 const _: () = assert!(MAX_EVENTS == MAX_IDS);
 
-impl CounterUse {
-    /// Brings the count of `event` up to date with the sum of the shared counter.
-    fn settle(&self, event: &Event<Driver>) {
-        event.add_count(event.data().shared.take(&self.shared));
+/// A shared counter of this CPU.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<'a> {
+    counter: CounterId,
+    counts: &'a CounterUse,
+    hardware: &'a Hardware,
+    irqs: &'a LocalInterruptDisabled,
+}
+
+impl Shared<'_> {
+    fn read(self) -> u64 {
+        self.hardware.read_counter(self.counter, self.irqs)
     }
 
-    /// Takes `event` off the shared `counter`, which has been paused.
-    pub(super) fn get_off(&self, counter: CounterId, event: &Event<Driver>) {
-        // The owner is counted already, and no longer holds the counter.
-        if event::counter(event) == Some(counter) && !event.is_stopped() {
-            self.settle(event);
+    /// Returns what the counter has counted since it was last written, and its value. The counter
+    /// must not count, nor be written by a PMI.
+    fn since_write(self) -> (u64, u64) {
+        let now = self.read();
+        let width = self.hardware.limits.width;
+        (width.delta(self.counts.last.get(), now), now)
+    }
+
+    /// Returns the total. Any context.
+    fn total(self) -> Total {
+        let CounterUse { shared, last, .. } = self.counts;
+        shared.total(last, self.hardware.limits.width, || self.read())
+    }
+
+    /// Brings the count of `event` up to date. Any context.
+    pub(super) fn settle(self, event: &Event<Driver>) {
+        self.settle_to(event, || self.total());
+    }
+
+    fn settle_to(self, event: &Event<Driver>, total: impl FnMut() -> Total) {
+        let ride = &event.data().shared;
+        event.add_count(ride.base().take(total));
+        if !ride.has_owner() {
+            self.counts
+                .publish_shared(event, self.hardware.limits.width);
         }
-        event::leave(event);
     }
 
-    /// Brings the counts of the shared `counter` and of its `owner` up to date, and returns the
-    /// counter's value.
+    /// Counts down the period of `owner`, which stops being the owner.
     ///
-    /// On the counter's CPU, in any context.
-    pub(super) fn update_shared(
-        &self,
-        (counter, owner): (CounterId, &Event<Driver>),
-        hardware: &Hardware,
-        irqs: &LocalInterruptDisabled,
-    ) -> u64 {
-        let (delta, now) = self.advance(counter, hardware, irqs);
-        self.shared.add(delta);
-        // An NMI may have stopped the owner since the caller has looked it up.
-        if !owner.is_stopped() {
-            self.settle(owner);
+    /// In the PMI, or while it does not handle the counter. The counter must not count.
+    fn count_down(self, owner: &Event<Driver>) {
+        counting::count_down(owner, self.since_write().0);
+    }
+
+    /// Freezes the total before the counter is written, and counts down the period of its `owner`.
+    /// Returns the counter's value.
+    ///
+    /// In the PMI, or while it does not handle the counter. The counter must not count.
+    pub(super) fn freeze(self, owner: Option<&Event<Driver>>) -> u64 {
+        let (delta, now) = self.since_write();
+        if self.counts.shared.freeze(delta) {
+            if let Some(owner) = owner {
+                counting::count_down(owner, delta);
+            }
         }
-        self.publish(owner, hardware.limits.width);
-        counting::count_down(owner, delta);
         now
+    }
+}
+
+impl CounterUse {
+    /// Returns the shared `counter`, of which this is the use.
+    pub(super) fn shared<'a>(
+        &'a self,
+        counter: CounterId,
+        hardware: &'a Hardware,
+        irqs: &'a LocalInterruptDisabled,
+    ) -> Shared<'a> {
+        Shared {
+            counter,
+            counts: self,
+            hardware,
+            irqs,
+        }
+    }
+
+    /// Lets the total of the shared counter, which was written, grow again. `owner` is its owner.
+    pub(super) fn go_on_counting(&self, owner: &Event<Driver>, width: CounterWidth) {
+        self.shared.thaw();
+        self.publish_shared(owner, width);
+    }
+
+    /// Publishes the base value of the owner's count to its mmap page.
+    fn publish_shared(&self, owner: &Event<Driver>, width: CounterWidth) {
+        let base = owner.data().shared.base();
+        self.shared.publish(&self.last, base, |ahead, written| {
+            owner.set_previous(width.sign_extend(written).wrapping_add(ahead));
+        });
     }
 }
 
@@ -129,8 +192,7 @@ impl PmiState {
             if let Some(next) = cx.event(id).filter(counts_here) {
                 former.data().shared.set_has_owner(true);
                 former.update_userpage();
-                counts.settle(next);
-                counts.publish(next, hardware.limits.width);
+                counts.publish_shared(next, hardware.limits.width);
                 next.data().shared.set_has_owner(false);
                 return Some((id, next));
             }
@@ -227,13 +289,14 @@ impl Driver {
     ) {
         let counts = shared.uses.on(counter);
         if !counts.is_shared() {
-            // In this order: from the mark on, the owner counts by the sum.
-            if let Some((_, owner)) = shared.owner(cx, counter) {
-                counts.update((counter, owner), &self.hardware, cx.irqs());
-                owner.data().shared.begin(&counts.shared);
+            // In this order: from the mark on, the owner counts by the total. It has been counted
+            // up to the counter's last value, also if a PMI changes that value before the mark.
+            let owner = shared.owner(cx, counter);
+            let total = counts.shared.begin(owner.is_some());
+            if let Some((_, owner)) = owner {
+                owner.data().shared.begin(total);
             }
-            counts.shared.clear();
-            counts.set_shared(true);
+            counts.set_shared();
         }
         event.data().shared.set_has_owner(true);
         event::hold(event, counter);
@@ -278,14 +341,26 @@ impl Driver {
                 continue;
             }
             self.pause_shared(cx, counter, shared, shadow);
-            Self::for_each_sharer(cx, riders, head, |event| counts.get_off(counter, event));
-            counts.shared.clear();
-            counts.set_shared(false);
+            Self::for_each_sharer(cx, riders, head, |event| self.get_off(cx, event, shared));
         }
     }
 
-    /// Stops the shared `counter`, and brings its sum and its owner's count up to date. The PMU is
-    /// disabled.
+    /// Takes `event` off its counter, which has been paused.
+    pub(super) fn get_off(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>, shared: &PmiState) {
+        if let Some(counter) = event::counter(event) {
+            let counts = shared.uses.on(counter);
+            // The owner is counted already, and no longer holds the counter.
+            if counts.is_shared() && !event.is_stopped() {
+                counts
+                    .shared(counter, &self.hardware, cx.irqs())
+                    .settle(event);
+            }
+        }
+        event::leave(event);
+    }
+
+    /// Stops the shared `counter`, and brings its total and its owner's count up to date. The PMU
+    /// is disabled.
     pub(super) fn pause_shared(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -299,9 +374,15 @@ impl Driver {
         // From here on, no NMI changes the owner.
         shared.deactivate(counter);
         let counts = shared.uses.on(counter);
+        let counts = counts.shared(counter, &self.hardware, cx.irqs());
         let owner = shared.last_event(counter).and_then(|id| cx.event(id));
-        if let Some(owner) = owner.filter(|it| event::counter(it) == Some(counter)) {
-            let value = counts.update_shared((counter, owner), &self.hardware, cx.irqs());
+        let owner = owner.filter(|it| event::counter(it) == Some(counter));
+        let value = counts.freeze(owner);
+        if let Some(owner) = owner {
+            // An NMI that has stopped the owner meanwhile has found the same total.
+            if !owner.is_stopped() {
+                counts.settle(owner);
+            }
             self.stop_counter(counter, value, shadow);
             event::leave(owner);
         } else if shadow.active().contains(counter) {
@@ -352,38 +433,44 @@ impl Driver {
         shared: &PmiState,
         shadow: &mut Shadow,
     ) -> bool {
+        let riders = &shared.uses.on(counter).shared;
         let counts = shared.uses.on(counter);
+        let counts = counts.shared(counter, &self.hardware, cx.irqs());
         let ride = &event.data().shared;
-        let Some((_, owner)) = shared.owner(cx, counter) else {
-            ride.begin(&counts.shared);
-            ride.set_has_owner(false);
-            return false;
-        };
-        if !event.is_sampling() {
-            counts.update_shared((counter, owner), &self.hardware, cx.irqs());
-            ride.begin(&counts.shared);
+        let owner = shared.owner(cx, counter);
+        if owner.is_some() && !event.is_sampling() {
+            ride.begin(counts.total());
             ride.set_has_owner(true);
             event::hold(event, counter);
-            counts.shared.insert(id.index());
+            riders.insert(id.index());
             event.update_userpage();
-            self.check_started(cx, (counter, id, event), shared, shadow);
-            return true;
-        }
-        // The counter has to overflow at the end of this event's period. From here on, no NMI
-        // changes the owner.
-        shared.deactivate(counter);
-        let owner = shared.last_event(counter);
-        if let Some((owner_id, owner)) = owner.and_then(|id| Some((id, cx.event(id)?))) {
-            let value = counts.update_shared((counter, owner), &self.hardware, cx.irqs());
+            if event.is_stopped() {
+                // By an NMI.
+                self.stop_shared(cx, (counter, event), shared, shadow);
+                return true;
+            }
+            if !shared.is_halted(counter) || !riders.remove(id.index()) {
+                return true;
+            }
+            // An NMI has stopped the owner, and so the counter, before it could find this event.
+            Self::update_shadow(shared, shadow);
+            event::leave(event);
+        } else if owner.is_some() {
+            // The counter has to overflow at the end of this event's period. From here on, no NMI
+            // changes the owner.
+            shared.deactivate(counter);
+            let owner = shared.last_event(counter);
+            let owner = owner.and_then(|id| Some((id, cx.event(id)?)));
+            let value = counts.freeze(owner.map(|(_, owner)| owner));
             self.stop_counter(counter, value, shadow);
-            if !owner.is_stopped() {
+            if let Some((owner_id, owner)) = owner.filter(|(_, owner)| !owner.is_stopped()) {
                 owner.data().shared.set_has_owner(true);
-                counts.shared.insert(owner_id.index());
+                riders.insert(owner_id.index());
                 owner.update_userpage();
             }
+            shared.set_halted(counter.mask(), false);
         }
-        shared.set_halted(counter.mask(), false);
-        ride.begin(&counts.shared);
+        ride.begin(counts.total());
         ride.set_has_owner(false);
         false
     }
@@ -397,12 +484,11 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         let Some(id) = event.id() else { return };
+        let riders = &shared.uses.on(counter).shared;
         let counts = shared.uses.on(counter);
+        let counts = counts.shared(counter, &self.hardware, cx.irqs());
         // An NMI may make a rider the owner as long as it is recorded as started.
-        if counts.shared.remove(id.index()) {
-            if let Some((_, owner)) = shared.owner(cx, counter) {
-                counts.update_shared((counter, owner), &self.hardware, cx.irqs());
-            }
+        if riders.remove(id.index()) {
             counts.settle(event);
             return;
         }
@@ -422,13 +508,18 @@ impl Driver {
             }
             _ => {}
         }
-        let value = counts.update_shared((counter, event), &self.hardware, cx.irqs());
+        counts.settle(event);
+        let mut former = Some(event);
         loop {
             let Some((next_id, next)) = shared.next_owner(cx, (counter, event), &self.hardware)
             else {
+                let value = counts.freeze(former);
                 self.stop_counter(counter, value, shadow);
                 return;
             };
+            if let Some(former) = former.take() {
+                counts.count_down(former);
+            }
             shared.activate(counter, next_id);
             next.update_userpage();
             // An NMI that has stopped the event before may not have found it.
@@ -436,31 +527,6 @@ impl Driver {
                 return;
             }
             shared.deactivate(counter);
-        }
-    }
-
-    /// Checks that the rider `event`, which has just been started on `counter`, counts, since NMIs
-    /// may have stopped the event, or the owner and so the counter.
-    fn check_started(
-        &self,
-        cx: &OnCpu<'_, Self>,
-        (counter, id, event): (CounterId, EventId, &Event<Self>),
-        shared: &PmiState,
-        shadow: &mut Shadow,
-    ) {
-        let counts = shared.uses.on(counter);
-        if event.is_stopped() {
-            self.stop_shared(cx, (counter, event), shared, shadow);
-        } else if shared.is_halted(counter) && counts.shared.remove(id.index()) {
-            // The PMI does not serve a halted counter.
-            counts.set_event(id);
-            event.data().shared.set_has_owner(false);
-            counts.publish(event, self.hardware.limits.width);
-            shared.set_halted(counter.mask(), false);
-            event.update_userpage();
-            if event.is_stopped() {
-                self.stop_shared(cx, (counter, event), shared, shadow);
-            }
         }
     }
 
@@ -502,30 +568,9 @@ impl Driver {
             if data.demand.key.samples() {
                 own.schedule.set_samples(head, false);
             }
-            if let Some(counter) = counter.filter(|_| !own.riders.involve(head.index())) {
-                self.end_sharing(cx, (counter, head), shared);
-            }
         }
         data.shared.set_has_owner(false);
         event::leave(event);
-        event.update_userpage();
-    }
-
-    /// Ends the sharing of `counter`, on which only `last` is left.
-    fn end_sharing(
-        &self,
-        cx: &OnCpu<'_, Self>,
-        (counter, last): (CounterId, EventId),
-        shared: &PmiState,
-    ) {
-        let counts = shared.uses.on(counter);
-        let Some(event) = cx.event(last) else { return };
-        // Up to date with the sum, which does not grow from the mark on.
-        if let Some((_, owner)) = shared.owner(cx, counter) {
-            counts.update_shared((counter, owner), &self.hardware, cx.irqs());
-        }
-        counts.set_shared(false);
-        event.data().shared.set_has_owner(false);
         event.update_userpage();
     }
 
@@ -537,15 +582,15 @@ impl Driver {
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
     ) {
-        let shared = &self.cpus.this_cpu(cx.irqs()).shared;
-        let counts = shared.uses.on(counter);
-        let group = cx.group_read().filter(|_| !cx.in_nmi());
-        if group.is_none_or(|number| counts.begin_group_read(number)) {
-            if let Some((_, owner)) = shared.owner(cx, counter) {
-                counts.update_shared((counter, owner), &self.hardware, cx.irqs());
+        let uses = &self.cpus.this_cpu(cx.irqs()).shared.uses;
+        let counts = uses.on(counter).shared(counter, &self.hardware, cx.irqs());
+        match cx.group_read().filter(|_| !cx.in_nmi()) {
+            Some(number) => {
+                let total = uses.on(counter).total_of_group(number, || counts.total());
+                counts.settle_to(event, || total);
             }
+            None => counts.settle(event),
         }
-        counts.settle(event);
     }
 
     /// Stops `event` on the shared `counter`, in an NMI.
@@ -556,26 +601,28 @@ impl Driver {
         shared: &PmiState,
     ) {
         let Some(id) = event.id() else { return };
+        let riders = &shared.uses.on(counter).shared;
         let counts = shared.uses.on(counter);
-        if counts.shared.remove(id.index()) {
-            self.read_shared(cx, (counter, event));
+        let counts = counts.shared(counter, &self.hardware, cx.irqs());
+        // Also if the interrupted callback keeps the PMI from handling the counter.
+        counts.settle(event);
+        let is_owner = || {
+            let owner = shared.owner(cx, counter);
+            owner.is_some_and(|(owner, _)| owner == id)
+        };
+        if riders.remove(id.index()) || !is_owner() {
             return;
         }
-        if shared
-            .owner(cx, counter)
-            .is_none_or(|(owner, _)| owner != id)
-        {
-            return;
-        }
-        counts.update_shared((counter, event), &self.hardware, cx.irqs());
         if let Some((next_id, next)) = shared.next_owner(cx, (counter, event), &self.hardware) {
-            counts.set_event(next_id);
+            counts.count_down(event);
+            shared.uses.on(counter).set_event(next_id);
             next.update_userpage();
             return;
         }
         shared.halt(counter);
         shared.run(&self.hardware, cx.irqs());
-        counts.update_shared((counter, event), &self.hardware, cx.irqs());
+        counts.freeze(Some(event));
+        counts.settle(event);
     }
 
     /// Restarts `event` on the shared `counter`, in the NMI that has stopped it. Returns whether it
@@ -589,29 +636,31 @@ impl Driver {
         let Some(id) = event.id().filter(|_| shared.is_active(counter)) else {
             return false;
         };
+        let riders = &shared.uses.on(counter).shared;
         let counts = shared.uses.on(counter);
+        let counts = counts.shared(counter, &self.hardware, cx.irqs());
         let ride = &event.data().shared;
         let is_halted = shared.is_halted(counter);
         if !is_halted && !event.is_sampling() {
-            if let Some((_, owner)) = shared.owner(cx, counter) {
-                counts.update_shared((counter, owner), &self.hardware, cx.irqs());
-            }
-            ride.begin(&counts.shared);
-            counts.shared.insert(id.index());
+            ride.begin(counts.total());
+            riders.insert(id.index());
             return true;
         }
         shared.halt(counter);
         shared.run(&self.hardware, cx.irqs());
         if let Some((owner_id, owner)) = shared.owner(cx, counter).filter(|_| !is_halted) {
-            counts.update_shared((counter, owner), &self.hardware, cx.irqs());
+            counts.freeze(Some(owner));
             owner.data().shared.set_has_owner(true);
-            counts.shared.insert(owner_id.index());
+            riders.insert(owner_id.index());
             owner.update_userpage();
         }
-        ride.begin(&counts.shared);
+        ride.begin(counts.total());
         ride.set_has_owner(false);
-        counts.set_event(id);
-        counts.restart(event, counter, &self.hardware, cx.irqs());
+        shared.uses.on(counter).set_event(id);
+        shared
+            .uses
+            .on(counter)
+            .restart(event, counter, &self.hardware, cx.irqs());
         shared.set_halted(counter.mask(), false);
         shared.run(&self.hardware, cx.irqs());
         true

@@ -4,7 +4,7 @@
 
 use crate::logic::pmi::shared_count::{
     Base,
-    SharedCount, //
+    Total, //
 };
 use core::sync::atomic::{
     AtomicBool,
@@ -14,22 +14,21 @@ use core::sync::atomic::{
 /// An event's part of a shared counter.
 #[derive(Default)]
 pub(in crate::driver) struct Ride {
-    /// The sum up to which the event is counted.
+    /// The total up to which the event is counted.
     base: Base,
     /// Set if another event owns the counter.
     has_owner: AtomicBool,
 }
 
 impl Ride {
-    /// Begins to count, from the present sum of `counter` on.
-    pub(in crate::driver) fn begin(&self, counter: &SharedCount) {
-        self.base.begin(counter);
+    /// Begins to count, from `total` on.
+    pub(in crate::driver) fn begin(&self, total: Total) {
+        self.base.begin(total);
     }
 
-    /// Returns what the sum of `counter` has grown by since the last time, for the caller to add to
-    /// the event's count. On the counter's CPU, in any context.
-    pub(in crate::driver) fn take(&self, counter: &SharedCount) -> u64 {
-        self.base.take(counter)
+    /// Returns the total up to which the event is counted.
+    pub(in crate::driver) fn base(&self) -> &Base {
+        &self.base
     }
 
     /// Returns whether another event owns the event's counter. Any context; on another CPU than the

@@ -14,7 +14,8 @@ use rpmu_logic::logic::pmi::last_value::LastValue;
 use rpmu_logic::logic::pmi::running::Running;
 use rpmu_logic::logic::pmi::shared_count::{
     Base,
-    SharedCount, //
+    SharedCount,
+    Total, //
 };
 use rpmu_logic::logic::pmi::Word;
 use rpmu_logic::logic::regs::counter::{
@@ -350,6 +351,8 @@ struct Sharing {
     bases: [Base<Shared>; 2],
     counts: [Shared; 2],
     owner: Shared,
+    /// The occurrences up to the stop of the rider.
+    until_stop: Shared,
 }
 
 impl Sharing {
@@ -360,46 +363,96 @@ impl Sharing {
             bases: Default::default(),
             counts: [0, 0].map(Shared::new),
             owner: Shared::new(0),
+            until_stop: Shared::new(0),
         };
-        this.bases.iter().for_each(|base| base.begin(&this.shared));
+        let total = this.shared.begin(true);
+        this.bases.iter().for_each(|base| base.begin(total));
         this.shared.insert(1);
         this
     }
 
-    fn settle(&self, event: usize) {
-        let delta = self.bases[event].take(&self.shared);
+    fn value(&self) -> u64 {
+        self.counter.counter.load() & WIDTH.mask()
+    }
+
+    fn total(&self) -> Total {
+        self.shared
+            .total(&self.counter.last, WIDTH, || self.value())
+    }
+
+    /// Like `CounterUse::settle()`.
+    fn settle(&self, event: usize, total: impl FnMut() -> Total) {
+        let delta = self.bases[event].take(total);
         step(|| {
             self.counts[event]
                 .0
                 .fetch_add(delta, std::sync::atomic::Ordering::Relaxed)
         });
+        if self.owner.load() as usize == event {
+            self.publish(event);
+        }
     }
 
-    /// Like `CounterUse::update_shared()`.
-    fn update(&self) {
-        let read = || self.counter.counter.load() & WIDTH.mask();
-        let (previous, now) = self.counter.last.advance(WIDTH, read);
-        self.shared.add(WIDTH.delta(previous, now));
-        self.settle(self.owner.load() as usize);
+    fn read(&self, event: usize) {
+        self.settle(event, || self.total());
+    }
+
+    fn publish(&self, event: usize) {
+        let published = &self.counter.published;
+        let (last, base) = (&self.counter.last, &self.bases[event]);
+        self.shared.publish(last, base, |ahead, written| {
+            published.store(written.wrapping_add(ahead as u64) & WIDTH.mask())
+        });
+    }
+
+    /// Writes the counter, which does not count.
+    fn write(&self, value: u64) {
+        let delta = WIDTH.delta(self.counter.last.get(), self.value());
+        self.shared.freeze(delta);
+        self.counter.counter.store(value);
+        self.counter.last.written(WIDTH, value);
+        self.shared.thaw();
+        self.publish(self.owner.load() as usize);
     }
 
     /// As in a PMI: the counter overflows; if it `stops` the owner, the rider becomes the owner.
     fn overflow(&self, stops: bool) {
         self.counter.occur(3);
-        self.update();
-        self.counter.counter.store(START);
-        self.counter.last.written(WIDTH, START);
+        self.write(START);
         if stops {
+            self.read(self.owner.load() as usize);
             if let Some(next) = self.shared.take_any() {
                 self.owner.store(next as u64);
+                self.publish(next);
             }
         }
     }
 
+    /// As in a PMI: the perf core stops the rider.
+    fn stop_rider(&self) {
+        self.read(1);
+        assert!(self.shared.remove(1));
+        self.until_stop.store(self.counter.truth.load());
+    }
+
+    fn check_stopped(&self) {
+        assert_eq!(
+            self.counts[1].load(),
+            self.until_stop.load(),
+            "the rider lacks occurrences, or has some twice"
+        );
+    }
+
     fn check(&self) {
-        self.update();
+        let owner = self.owner.load() as usize;
+        let since = self.value().wrapping_sub(self.counter.published.load()) & WIDTH.mask();
+        assert_eq!(
+            self.counts[owner].load().wrapping_add(since),
+            self.counter.truth.load(),
+            "the page of the owner is wrong"
+        );
         for event in [0, 1] {
-            self.settle(event);
+            self.read(event);
             assert_eq!(
                 self.counts[event].load(),
                 self.counter.truth.load(),
@@ -415,10 +468,62 @@ fn each_event_of_a_shared_counter_counts_each_occurrence() {
         Sharing::started,
         |events| {
             events.counter.occur(5);
-            events.update();
-            events.settle(1);
+            events.read(0);
+            events.read(1);
         },
         (2, |events, n| events.overflow(n == 1)),
+        Sharing::check,
+    );
+}
+
+#[test]
+fn a_rider_that_a_pmi_stops_has_all_occurrences() {
+    everywhere(
+        Sharing::started,
+        |events| {
+            events.counter.occur(5);
+            events.read(0);
+        },
+        (1, |events, _| {
+            events.counter.occur(3);
+            events.stop_rider();
+        }),
+        Sharing::check_stopped,
+    );
+}
+
+/// The PMU is disabled, and the PMI does not handle the counter.
+#[test]
+fn a_rider_has_all_occurrences_while_the_counter_is_written() {
+    everywhere(
+        Sharing::started,
+        |events| {
+            events.counter.occur(5);
+            events.write(START + 2);
+        },
+        (1, |events, _| events.stop_rider()),
+        Sharing::check_stopped,
+    );
+}
+
+/// An overflow between the reads of two members of a group.
+#[test]
+fn members_of_a_group_are_read_at_once() {
+    everywhere(
+        Sharing::started,
+        |events| {
+            events.counter.occur(5);
+            let total = events.total();
+            events.settle(1, || total);
+            events.counter.occur(2);
+            events.settle(0, || total);
+            assert_eq!(
+                events.counts[0].load(),
+                events.counts[1].load(),
+                "the members differ"
+            );
+        },
+        (2, |events, _| events.overflow(false)),
         Sharing::check,
     );
 }
