@@ -1307,6 +1307,34 @@ TEST_F(equal, kernel_read_at_once)
 	}
 }
 
+/* Also if an overflow comes between the readings of two members. */
+TEST_F(equal, kernel_read_at_once_beside_overflows)
+{
+	struct perf_event_attr attr = counting(PERF_TYPE_RAW, RAW_BRANCHES);
+	struct sample_limits limits;
+	int fd[MEMBERS], i, round;
+	__u64 value, last = 0;
+
+	if (!shares_counters())
+		SKIP(return, "each event has a counter, which is read after others");
+	ASSERT_TRUE(lift_sample_limits(&limits));
+	attr.read_format = READ_GROUP;
+	for (i = 0; i < MEMBERS; i++) {
+		attr.disabled = !i;
+		attr.sample_period = i ? 0 : 211;
+		fd[i] = perf_open_self(&attr, i ? fd[0] : -1);
+		ASSERT_LE(0, fd[i]);
+	}
+	ASSERT_EQ(0, ioctl(fd[0], PERF_EVENT_IOC_ENABLE, 0));
+	for (round = 0; round < 300; round++) {
+		expect_members_equal(_metadata, fd[0], &value);
+		EXPECT_LT(last, value);
+		last = value;
+	}
+	ASSERT_EQ(0, ioctl(fd[0], PERF_EVENT_IOC_DISABLE, 0));
+	EXPECT_TRUE(put_back_sample_limits(&limits));
+}
+
 #define TRACING		"/sys/kernel/tracing/instances/rpmu_shared"
 #define SWITCHES	100
 #define MANY_CGROUPS	1000

@@ -209,7 +209,10 @@ fn serve(
     if counts.is_shared() {
         let counts = counts.shared(counter, hardware, irqs);
         counts.freeze(Some(event));
-        counts.settle(event);
+        // Otherwise the count grows when it is read, with those of the other members of its group.
+        if event.samples_counts() {
+            counts.settle(event);
+        }
     } else {
         counts.update((counter, event), hardware, irqs);
     }

@@ -5,6 +5,7 @@
 use super::{
     sample_type::{
         BRANCH_STACK,
+        READ,
         REGS_INTR,
         REGS_USER,
         TIME, //
@@ -235,6 +236,12 @@ impl<T: Operations> Event<T> {
     pub fn samples_latest_branch(&self) -> bool {
         // SAFETY: The event is valid, and the attribute does not change once it is open.
         unsafe { (*self.as_raw()).attr.branch_sample_type & BRANCH_HW_INDEX != 0 }
+    }
+
+    /// Returns whether a sample has the counts of the event's group (`PERF_SAMPLE_READ`). The perf
+    /// core does not bring the event's own count up to date for it.
+    pub fn samples_counts(&self) -> bool {
+        self.samples(READ)
     }
 
     /// Returns whether a sample has a branch stack (`PERF_SAMPLE_BRANCH_STACK`).

@@ -4,6 +4,7 @@
 
 use crate::bindings;
 
+pub(super) const READ: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_READ as u64;
 pub(super) const TIME: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_TIME as u64;
 pub(super) const ADDR: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_ADDR as u64;
 pub(super) const CALLCHAIN: u64 = bindings::perf_event_sample_format_PERF_SAMPLE_CALLCHAIN as u64;
