@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The use of each counter of a CPU: its event, the way in which that event counts, and the value
-//! up to which the counter has been counted.
+//! that the counter had when it was last read or written.
 //!
 //! [`EventData`](super::event::EventData) has an event's demand, and its state while it is on no
 //! counter. An event [arrives](CounterUse::arrive) on a counter when the plan is programmed, and
@@ -38,7 +38,7 @@ use core::{
 use kernel::prelude::*;
 
 /// [`MAX_COUNTERS`] rounded up to a power of two, so that a mask bounds an index.
-const SLOTS: usize = MAX_COUNTERS.next_power_of_two();
+const ENTRIES: usize = MAX_COUNTERS.next_power_of_two();
 
 /// The way in which an event counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub(super) enum Way {
 }
 
 impl Way {
+    /// Returns the way of a new event. Slots begin as [`Counter`](Self::Counter), until a metric
+    /// joins the group.
     pub(super) fn of(constraint: Constraint, precise: Option<Precise>) -> Self {
         if precise.is_some() {
             Self::Precise
@@ -97,7 +99,7 @@ const SHARED: u8 = 1 << 7;
 
 /// The use of each counter of a CPU.
 pub(super) struct Uses {
-    counters: [CounterUse; SLOTS],
+    counters: [CounterUse; ENTRIES],
 }
 
 impl Uses {
@@ -112,7 +114,7 @@ impl Uses {
     #[inline(always)]
     pub(super) fn on(&self, counter: CounterId) -> &CounterUse {
         // The mask changes no index, and leaves no panic path for the NMI.
-        &self.counters[counter.index() & (SLOTS - 1)]
+        &self.counters[counter.index() & (ENTRIES - 1)]
     }
 }
 
@@ -155,7 +157,8 @@ impl CounterUse {
         self.way.store(way as u8, Relaxed);
     }
 
-    /// Records that `event` is started. The PMI must not handle the counter yet.
+    /// Records that `event` is being started, before the PMI handles the counter, or that it has
+    /// become the owner of the shared counter.
     #[inline]
     pub(super) fn set_event(&self, event: EventId) {
         // CAST: an index is below 128.

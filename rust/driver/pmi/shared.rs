@@ -32,7 +32,7 @@ use kernel::{
 
 /// The state that callbacks on a CPU share with the PMI, which may interrupt them.
 ///
-/// Only the CPU itself writes it, except `unknown`.
+/// Only the CPU itself writes it.
 pub(in crate::driver) struct PmiState {
     /// The counters that the PMI handles, and the counters that it lets run at its end.
     running: Running,
@@ -76,7 +76,7 @@ impl PmiState {
         self.running.handled()
     }
 
-    /// Returns the counters of slots and topdown metrics whose events the PMI may handle.
+    /// Returns the active counters of slots and topdown metrics, including halted ones.
     pub(in crate::driver) fn topdown(&self) -> CounterMask {
         self.running.active() & TOPDOWN
     }
@@ -95,7 +95,8 @@ impl PmiState {
         self.uses.on(counter).last_event()
     }
 
-    /// Halts `counter`, in an NMI ([`Running::set_halted`]).
+    /// Records `counter` as halted ([`Running::set_halted`]). In an NMI, the caller calls
+    /// [`run`](Self::run) next, which stops it.
     pub(in crate::driver) fn halt(&self, counter: CounterId) {
         self.set_halted(counter.mask(), true);
     }
@@ -121,19 +122,20 @@ impl PmiState {
         self.running.has_halted()
     }
 
-    /// Halts `counters`, or records that they are halted no longer.
+    /// Records that `counters` are halted, or no longer halted.
     pub(in crate::driver) fn set_halted(&self, counters: CounterMask, halt: bool) {
         if self.running.set_halted(counters, halt) {
             self.announce_in_guest();
         }
     }
 
-    /// Sets the value of GLOBAL_CTRL after the PMI. [`run`](Self::run) is next.
+    /// Sets the value that GLOBAL_CTRL has while the PMU is enabled, and that a PMI restores. Unless
+    /// it is 0, the caller calls [`run`](Self::run) next.
     pub(in crate::driver) fn set_enabled(&self, counters: CounterMask) {
         self.running.set_enabled(counters);
     }
 
-    /// Returns the value of GLOBAL_CTRL after the PMI, and makes it 0 until it is
+    /// Returns the value that GLOBAL_CTRL has while the PMU is enabled, and makes it 0 until it is
     /// [set](Self::set_enabled) again. The caller stops the counters next.
     pub(in crate::driver) fn take_enabled(&self) -> CounterMask {
         let enabled = self.running.take_enabled();
@@ -141,8 +143,8 @@ impl PmiState {
         enabled
     }
 
-    /// Sets and publishes the value of GLOBAL_CTRL in virtual machines. The caller lets counters
-    /// [run](Self::run) afterwards.
+    /// Sets the value that GLOBAL_CTRL is to have in virtual machines, and publishes it if it has
+    /// changed. The caller lets counters [run](Self::run) afterwards.
     #[inline]
     pub(in crate::driver) fn set_in_guest(&self, counters: CounterMask) {
         if self.hypervisors.set_in_guest(counters) {
@@ -163,15 +165,14 @@ impl PmiState {
         });
     }
 
-    /// Withdraws the published register values, as the built-in driver does without an event. No
-    /// event is on the CPU any more.
+    /// Clears the enabled counters, and withdraws the published register values, as the built-in
+    /// driver does without an event. No event is on a counter any more.
     pub(in crate::driver) fn withdraw(&self) {
         self.set_enabled(CounterMask::EMPTY);
         self.hypervisors.withdraw();
     }
 
-    /// Records that the registers may hold anything. No event may be on the CPU. Callable on any
-    /// CPU.
+    /// Records that the registers may hold anything. No event may be on a counter.
     pub(in crate::driver) fn forget(&self) {
         self.unknown.store(true, Relaxed);
     }
