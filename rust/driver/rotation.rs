@@ -217,11 +217,13 @@ fn cgroups_of(context: &Context<'_, Driver>, all: &Wants) -> Option<Cgroups> {
 /// Adds the demand of a group, and the keys of its events.
 fn add_group(wants: &mut ContextWants, group: EventGroup<'_, Driver>) {
     let mut demand = GroupWants::default();
+    let mut is_copy = true;
     group.for_each_event(|event, _| {
-        demand.add(event.data().demand.constraint);
-        wants.add_key(event.data().demand.key);
+        let its = &event.data().demand;
+        demand.add(its.constraint);
+        is_copy &= wants.add_event(its);
     });
-    wants.add(&demand, group.is_exclusive());
+    wants.add(&demand, group.is_exclusive(), is_copy);
 }
 
 /// Returns the demand of all events of a group, including disabled ones.

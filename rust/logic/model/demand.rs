@@ -172,6 +172,24 @@ impl Demand {
             && self.constraint == other.constraint
     }
 
+    /// Returns a number that demands of events which can share a counter have in common, and others
+    /// almost never; 0 for an event that shares no counter, and for one that is sampled.
+    pub const fn fingerprint(&self) -> u64 {
+        const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+        if !self.key.counts_only() || self.lbr_select.is_some() {
+            return 0;
+        }
+        let value = match self.requirement {
+            Some(requirement) => requirement.value.wrapping_add(1),
+            None => 0,
+        };
+        let counters = self.constraint.counters.bits().rotate_left(29);
+        let mut sum = self.key.0;
+        sum = (sum ^ sum.rotate_right(23)).wrapping_mul(MIX) ^ value;
+        sum = (sum ^ sum.rotate_right(23)).wrapping_mul(MIX) ^ counters;
+        (sum ^ sum.rotate_right(23)).wrapping_mul(MIX) | 1
+    }
+
     /// Returns whether the event needs an extra register.
     #[inline]
     pub const fn needs_register(&self) -> bool {

@@ -159,18 +159,24 @@ impl Wants {
     pub fn add(&mut self, group: &GroupWants, alone: bool) {
         self.twice = self.twice | (self.once & group.all);
         self.once = self.once | group.all;
+        if group.corrupting {
+            self.corrupting = self.corrupting.saturating_add(1);
+        } else if group.gp_only != 0 {
+            self.others = self.others.saturating_add(1);
+            self.for_others = self.for_others | group.all.gp();
+        }
+        self.add_copy(group, alone);
+    }
+
+    /// Adds a group whose events are all equal to events of other groups. They can count on the
+    /// same counters at the same time, so the group does not contend for these.
+    pub fn add_copy(&mut self, group: &GroupWants, alone: bool) {
         if let Some((hard, groups)) = self
             .by_need
             .get_mut((group.gp_only as usize).min(NEEDS - 1))
         {
             *hard = *hard | group.hard;
             *groups = groups.saturating_add(1);
-        }
-        if group.corrupting {
-            self.corrupting = self.corrupting.saturating_add(1);
-        } else if group.gp_only != 0 {
-            self.others = self.others.saturating_add(1);
-            self.for_others = self.for_others | group.all.gp();
         }
         self.alone |= alone;
     }

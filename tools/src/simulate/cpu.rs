@@ -159,9 +159,11 @@ impl<'a> Cpu<'a> {
         let mut wants = ContextWants::NOTHING;
         for group in &flexible {
             let group = &groups[*group];
-            wants.add(&group.wants(), group.exclusive);
-            let keys = group.events.iter().map(|(_, demand)| demand.key);
-            keys.for_each(|key| wants.add_key(key));
+            let mut is_copy = true;
+            for (_, demand) in &group.events {
+                is_copy &= wants.add_event(demand);
+            }
+            wants.add(&group.wants(), group.exclusive, is_copy);
         }
         let decides = setting.policy == Policy::Rpmu;
         let order = Order::new(groups.len(), *wants.wants(), decides);

@@ -115,6 +115,22 @@ fn copies_of(groups: usize) -> usize {
     (16 / groups).clamp(2, 4)
 }
 
+/// A corrupting event halves the counters of the other events, however many copies it has.
+#[test]
+fn copies_of_corrupting_events_count_once() {
+    let machine = Machine::new("haswell", Smt::On, false).unwrap();
+    let events = "r81d0,r1c4,r2c4,r4c4,r8c4";
+    let alone = Plan::new(&request(machine, events, 1)).shares;
+    for copies in [2, 3] {
+        let together = Plan::new(&request(machine, events, copies)).shares;
+        for copy in together.chunks(alone.len()) {
+            let pairs = copy.iter().zip(&alone);
+            let is_near = pairs.clone().all(|(one, other)| (one - other).abs() < 0.02);
+            assert!(is_near, "{copies}: {together:.3?} {alone:.3?}");
+        }
+    }
+}
+
 #[test]
 fn agents_multiplex_as_one_alone() {
     for model in lists() {
