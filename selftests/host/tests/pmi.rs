@@ -418,7 +418,8 @@ impl Sharing {
     /// As in a PMI: the counter overflows; if it `stops` the owner, the rider becomes the owner.
     fn overflow(&self, stops: bool) {
         self.counter.occur(3);
-        self.write(START);
+        // A callback that takes the later start for a reading of the counter counts too much.
+        self.write(if stops { START } else { START + 9 });
         if stops {
             self.read(self.owner.load() as usize);
             if let Some(next) = self.shared.take_any() {
