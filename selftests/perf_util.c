@@ -347,6 +347,40 @@ struct perf_event_attr counting_anywhere(__u32 type, __u64 config)
 	return attr;
 }
 
+static const struct {
+	__u64 config;
+	unsigned int per_pass;
+} intel_events[USER_EVENTS] = {
+	{ 0x00c4, 4 }, { 0x01c4, 2 }, { 0x02c4, 1 }, { 0x08c4, 1 }, { 0x10c4, 1 }, { 0x20c4, 3 },
+}, amd_events[USER_EVENTS] = {
+	{ 0x00c2, 4 }, { 0x00c4, 3 }, { 0x00c8, 1 }, { 0x00c0, 6 }, { 0x00c3, 0 }, { 0x0076, 0 },
+};
+
+struct perf_event_attr different_event(unsigned int i)
+{
+	unsigned int nr = i % USER_EVENTS;
+	__u64 config = is_amd() ? amd_events[nr].config : intel_events[nr].config;
+	struct perf_event_attr attr;
+
+	if (cpu_model() >= MODEL_ICE_LAKE && config == 0x01c4)
+		config = 0x11c4;
+	attr = counting_anywhere(PERF_TYPE_RAW, config);
+	if (i >= USER_EVENTS)
+		attr.exclude_kernel = !attr.exclude_kernel;
+	return attr;
+}
+
+unsigned int different_per_pass(unsigned int i)
+{
+	i %= USER_EVENTS;
+	if (is_amd())
+		return amd_events[i].per_pass;
+	/* They have events for three kinds of branches only. */
+	if (i > 2 && (cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE))
+		return 0;
+	return intel_events[i].per_pass;
+}
+
 unsigned int fixed_counters(void)
 {
 	unsigned int eax, ebx, ecx, edx;

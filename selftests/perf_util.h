@@ -360,6 +360,19 @@ bool may_count_user_alone(unsigned int i);
 struct perf_event_attr counting_anywhere(__u32 type, __u64 config);
 
 /*
+ * Returns the attributes of the I-th of DIFFERENT_EVENTS different events that
+ * any general-purpose counter can count, and no fixed one. The first
+ * USER_EVENTS count user mode only, except on Broadwell.
+ */
+#define DIFFERENT_EVENTS	12
+#define USER_EVENTS		6
+
+struct perf_event_attr different_event(unsigned int i);
+
+/* Returns how often the I-th of them counts a pass of branch_loop(); 0: unknown. */
+unsigned int different_per_pass(unsigned int i);
+
+/*
  * Returns the number of contiguous fixed counters: CPUID.0AH:EDX[4:0]. AMD's CPUs
  * have none.
  */

@@ -965,46 +965,14 @@ TEST_F(equal, control_groups_that_switch)
 	EXPECT_EQ(0, rmdir(top));
 }
 
-/*
- * Different events that any general-purpose counter counts, and no fixed one, with
- * their known number in a pass of branch_loop(); 0: unknown.
- */
-#define KINDS		12
-
-static const struct {
-	__u64 config;
-	unsigned int per_pass;
-} intel_kinds[] = {
-	{ 0x00c4, 4 }, { 0x01c4, 2 }, { 0x02c4, 1 }, { 0x08c4, 1 }, { 0x10c4, 1 }, { 0x20c4, 3 },
-}, amd_kinds[] = {
-	{ 0x00c2, 4 }, { 0x00c4, 3 }, { 0x00c8, 1 }, { 0x00c0, 6 }, { 0x00c3, 0 }, { 0x0076, 0 },
-};
-
-static unsigned int per_pass(unsigned int i)
-{
-	return is_amd() ? amd_kinds[i % 6].per_pass : intel_kinds[i % 6].per_pass;
-}
-
-static struct perf_event_attr kind(unsigned int i)
-{
-	__u64 config = is_amd() ? amd_kinds[i % 6].config : intel_kinds[i % 6].config;
-	struct perf_event_attr attr;
-
-	if (cpu_model() >= MODEL_ICE_LAKE && config == 0x01c4)
-		config = 0x11c4;
-	attr = counting_user(PERF_TYPE_RAW, config);
-	attr.exclude_kernel = i < 6;
-	return attr;
-}
-
 /* Opens different events that rotate: more than there are counters. */
 static void open_rotating(struct __test_metadata *_metadata)
 {
 	struct perf_event_attr attr;
 	unsigned int i;
 
-	for (i = 0; i < KINDS; i++) {
-		attr = kind(i);
+	for (i = 0; i < DIFFERENT_EVENTS; i++) {
+		attr = different_event(i);
 		ASSERT_LE(0, perf_open_self(&attr, -1));
 	}
 }
@@ -1085,7 +1053,7 @@ static void open_agents(struct __test_metadata *_metadata, struct agents *agents
 	agents->nr = nr;
 	for (agent = 0; agent < AGENTS; agent++) {
 		for (i = 0; i < nr; i++) {
-			attr = kind(i);
+			attr = different_event(i);
 			agents->fd[agent][i] = perf_open(&attr, -1, last_cpu(), -1, 0);
 			ASSERT_LE(0, agents->fd[agent][i]);
 		}
@@ -1131,10 +1099,10 @@ TEST_F(equal, agents)
 				EXPECT_LE(alone - 3.0, share);
 				EXPECT_GE(alone + 3.0, share);
 			}
-			if (!per_pass(i))
+			if (!different_per_pass(i))
 				continue;
-			EXPECT_LT(0.9 * per_pass(i) * done, scaled);
-			EXPECT_GT(1.1 * per_pass(i) * done, scaled);
+			EXPECT_LT(0.9 * different_per_pass(i) * done, scaled);
+			EXPECT_GT(1.1 * different_per_pass(i) * done, scaled);
 		}
 	}
 }
@@ -1172,18 +1140,18 @@ TEST_F(equal, four_events_of_agents)
  */
 TEST_F(equal, no_counter_is_left)
 {
-	struct perf_event_attr attr = kind(0);
+	struct perf_event_attr attr = different_event(0);
 	unsigned int i, nr = gp_counters();
 	struct one_count count;
 	int early, late, pinned, other, first = -1;
 
 	if (!shares_counters())
 		SKIP(return, "equal events do not share counters");
-	ASSERT_GE(KINDS, nr);
+	ASSERT_GE(DIFFERENT_EVENTS, nr);
 	early = perf_open_self(&attr, -1);
 	ASSERT_LE(0, early);
 	for (i = 0; i < nr; i++) {
-		attr = kind(i);
+		attr = different_event(i);
 		attr.pinned = 1;
 		pinned = perf_open(&attr, -1, last_cpu(), -1, 0);
 		ASSERT_LE(0, pinned);
@@ -1191,7 +1159,7 @@ TEST_F(equal, no_counter_is_left)
 			first = pinned;
 	}
 	/* The next one is behind this one, which waits for ever. */
-	attr = kind(0);
+	attr = different_event(0);
 	attr.exclude_guest = 1;
 	other = perf_open_self(&attr, -1);
 	ASSERT_LE(0, other);
@@ -1467,7 +1435,7 @@ TEST_F(at_a_switch, task)
 
 	start_partner(_metadata, self, NULL);
 	for (i = 0; i < 2; i++) {
-		attr = i ? counting(PERF_TYPE_RAW, RAW_INSTRUCTIONS) : kind(0);
+		attr = i ? counting(PERF_TYPE_RAW, RAW_INSTRUCTIONS) : different_event(0);
 		attr.disabled = 0;
 		ASSERT_LE(0, perf_open(&attr, -1, last_cpu(), -1, 0));
 		fd[i] = perf_open(&attr, self->pid, -1, -1, 0);
@@ -1488,7 +1456,7 @@ TEST_F(at_a_switch, control_groups)
 {
 	const struct rlimit files = { 4 * MANY_CGROUPS, 4 * MANY_CGROUPS };
 	char top[] = "/tmp/cgroup-XXXXXX", path[64], tasks[96];
-	struct perf_event_attr attr = kind(0);
+	struct perf_event_attr attr = different_event(0);
 	static int fd[MANY_CGROUPS];
 	__u64 before[2];
 	int i, dir, writes;
