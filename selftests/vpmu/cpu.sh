@@ -14,7 +14,8 @@ vpmu_cpu() {
 	# Features of these models that TCG lacks; QEMU would warn of each, for each CPU.
 	lacking=(pcid tsc-deadline hle invpcid rtm xsavec xsaves xfd
 		avx512{f,dq,cd,bw,vl,ifma,vbmi,vbmi2,vnni,bitalg,-vpopcntdq,-fp16,-bf16} avx-vnni gfni vpclmulqdq
-		bus-lock-detect serialize tsx-ldtrk amx-{bf16,tile,int8,fp16} prefetchiti mcdt-no spec-ctrl ssbd arch-capabilities)
+		bus-lock-detect serialize tsx-ldtrk amx-{bf16,tile,int8,fp16} prefetchiti
+		avx-ifma avx-vnni-int8 avx-ne-convert mcdt-no spec-ctrl ssbd arch-capabilities)
 	case $cpu in
 	EPYC* | phenom* | Opteron*)
 		# The PMU itself reports perfctr-core.

@@ -27,6 +27,7 @@ models=(
 	'Icelake-Server:Icelake:8:8:AnyThread deprecated'
 	'SapphireRapids:Sapphire Rapids:8:8:AnyThread deprecated'
 	'GraniteRapids:Granite Rapids:8:8:AnyThread deprecated'
+	'SierraForest,model=190:Gracemont:6:6:AnyThread deprecated'
 	'phenom:AMD PMU driver:4::'
 	'Opteron_G3,family=21,model=2:Fam15h core perfctr, AMD PMU driver:6::'
 	'Opteron_G3,family=22,model=0:AMD PMU driver:4::'
@@ -158,7 +159,7 @@ for model in "${models[@]}"; do
 		[[ -z $two ]] || check "$name: no PEBS" lacks 'PEBS fmt'
 		case $cpu in
 		phenom | Opteron* | EPYC | EPYC-Rome | EPYC-Milan) records='' ;;
-		Skylake* | Icelake* | Sapphire* | Granite*) records=32 ;;
+		Skylake* | Icelake* | Sapphire* | Granite* | SierraForest*) records=32 ;;
 		*) records=16 ;;
 		esac
 		if [[ -n $records ]]; then
@@ -167,7 +168,7 @@ for model in "${models[@]}"; do
 		else
 			check "$name: no branch records" lacks 'deep LBR'
 		fi
-		[[ $cpu != @(Sapphire|Granite)Rapids ]] || check "$name: architectural LBR" says 'Architectural LBR, '
+		[[ $cpu != @(Sapphire|Granite|SierraForest)* ]] || check "$name: architectural LBR" says 'Architectural LBR, '
 		case $cpu in
 		Icelake-Server) slots=75000000 shares='bad-spec be-bound fe-bound retiring' ;;
 		SapphireRapids | GraniteRapids) slots=90000000 shares='bad-spec be-bound br-mispredict fe-bound fetch-lat heavy-ops mem-bound retiring' ;;
@@ -186,12 +187,12 @@ for model in "${models[@]}"; do
 	IFS=: read -r cpu _ _ two _ <<<"$model"
 	[[ -n $two ]] || continue
 	(($# == 0)) || [[ " $* " == *" $cpu "* ]] || continue
-	name=$cpu-pebs
+	name=${cpu//[,=]/-}-pebs
 	boot "$cpu" 2,1 "models-$name" --pebs
 	case $cpu in
 	Haswell | Broadwell) format=2+ ;;
 	Skylake*) format=3+ ;;
-	Icelake* | Sapphire* | Granite*) format=4+-baseline ;;
+	Icelake* | Sapphire* | Granite* | SierraForest*) format=4+-baseline ;;
 	*) format=1+ ;;
 	esac
 	check "$name: the built-in driver has PEBS of format $format" says "PEBS fmt$format, "

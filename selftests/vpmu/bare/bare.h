@@ -84,6 +84,8 @@ struct model {
 	/* PEBS_REC_FMT of IA32_PERF_CAPABILITIES, and if there is PS_EN */
 	u8 pebs_format;
 	bool pebs_store;
+	/* load latency, if it is neither Nehalem's event nor 0x01cd; on counter 0 */
+	u16 pebs_latency_event;
 	/* bits 47:32 of the latency of a load of 16 cycles */
 	u8 pebs_cache_latency;
 	/* PEBS_TIMING_INFO of IA32_PERF_CAPABILITIES */

@@ -44,6 +44,17 @@ static const struct branch_class ice_lake_branches[] = {
 	{ }
 };
 
+static const struct branch_class gracemont_branches[] = {
+	{ "all",		0x00c4, 5, 0, 30511711 },
+	{ "conditional",	0x7ec4, 2, 0, 30306100 },
+	{ "conditional taken",	0xfec4, 1, -1, 30306100 - 200008 },
+	{ "near call",		0xf9c4, 1, 0, 2003 },
+	{ "near return",	0xf7c4, 1, 0, 2303 },
+	{ "near taken",		0xc0c4, 4, -1, 30310398 },
+	{ "far",		0xbfc4, 0, 0, 1305 },
+	{ }
+};
+
 static const struct placed_event nehalem_placed[] = {
 	{ 0x0151, { 0x03, 0x03 } },		/* L1D.REPL */
 	{ }
@@ -66,6 +77,11 @@ static const struct placed_event skylake_placed[] = {
 static const struct placed_event ice_lake_placed[] = {
 	{ 0x0148, { 0x0f, 0x0f } },		/* L1D_PEND_MISS.PENDING */
 	{ 0x81d0, { 0x0f, 0x0f } },		/* MEM_INST_RETIRED.ALL_LOADS */
+	{ }
+};
+
+static const struct placed_event gracemont_placed[] = {
+	{ 0x81d0, { 0x3f, 0x3f } },		/* MEM_UOPS_RETIRED.ALL_LOADS */
 	{ }
 };
 
@@ -256,6 +272,23 @@ static const struct model models[] = {
 		.pebs_timing = true,
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
+	}, {
+		.name = "Gracemont",
+		.vfm = INTEL_ATOM_GRACEMONT,
+		.version = 5,
+		.generals = { 6, 6 },
+		.fixed = 3,
+		.events = 7,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.offcore_event = 0x01b7,	/* OCR */
+		.lbr_format = 0x3f,
+		.lbr_depth = 32,
+		.pebs_format = 4,
+		.pebs_latency_event = 0x05d0,
+		.pebs_cache_latency = 8,
+		.branches = gracemont_branches,
+		.placed = gracemont_placed,
 	},
 };
 

@@ -377,9 +377,10 @@ static void addresses(void)
 static void load_latency(void)
 {
 	bool nehalem = !bare.model->full_width;
+	u16 own = bare.model->pebs_latency_event;
 	struct event e = {
-		.select = nehalem ? 0x100b : 0x01cd,
-		.counter = 3,
+		.select = own ?: nehalem ? 0x100b : 0x01cd,
+		.counter = own ? 0 : 3,
 		.pos = POS_LOAD,
 		.enable = adaptive() ? 0 : BIT_ULL(35),
 	};
@@ -392,10 +393,11 @@ static void load_latency(void)
 	start_event(&e, 1);
 	if (adaptive()) {
 		wr(MSR_PEBS_DATA_CFG, CFG_MEMORY);
-		wr(MSR_ARCH_PERFMON_EVENTSEL0 + 3, rd(MSR_ARCH_PERFMON_EVENTSEL0 + 3) | ADAPTIVE);
-		preset(3, -1);
+		wr(MSR_ARCH_PERFMON_EVENTSEL0 + e.counter,
+		   rd(MSR_ARCH_PERFMON_EVENTSEL0 + e.counter) | ADAPTIVE);
+		preset(e.counter, -1);
 	}
-	run_loop(3);
+	run_loop(e.counter);
 	if (!expect(area.index > area.base, "no record"))
 		goto out;
 	round = LOOPS - (buffer[offset] - (u64)loads) / 8;

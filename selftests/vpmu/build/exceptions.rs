@@ -35,6 +35,8 @@ pub(crate) struct Missing {
     pub(crate) umask: u8,
     /// The listed event that counts the same on the same counters.
     pub(crate) same_as: &'static str,
+    /// The register that further selects it, if it is not that event's.
+    pub(crate) register: Option<&'static str>,
 }
 
 /// The umask of MEM_UOPS_RETIRED has two halves: 01H loads, 02H stores; 10H those that missed the
@@ -43,17 +45,29 @@ pub(crate) struct Missing {
 /// combinations that Intel recommends. F0H is all loads or stores too, as 80H includes the others;
 /// the built-in driver uses it for L1-dcache-loads and L1-dcache-stores (`snb_hw_cache_event_ids`,
 /// MEM_UOP_RETIRED.LOADS and .STORES).
-pub(crate) const MISSING: [Missing; 2] = [
+///
+/// OCR has two unit masks, one for each register, in Intel's own lists of small cores; the kernel's
+/// copies have the first one only.
+pub(crate) const MISSING: [Missing; 3] = [
     Missing {
         lists: "sandybridge jaketown ivybridge ivytown",
         event: 0xd0,
         umask: 0xf1,
         same_as: "MEM_UOPS_RETIRED.ALL_LOADS",
+        register: None,
     },
     Missing {
         lists: "sandybridge jaketown ivybridge ivytown",
         event: 0xd0,
         umask: 0xf2,
         same_as: "MEM_UOPS_RETIRED.ALL_STORES",
+        register: None,
+    },
+    Missing {
+        lists: "alderlaken",
+        event: 0xb7,
+        umask: 0x02,
+        same_as: "OCR.COREWB_M.ANY_RESPONSE",
+        register: Some("Offcore(1)"),
     },
 ];

@@ -190,7 +190,7 @@ impl Events {
             counters: same.counters,
             precise: same.precise,
             meaning: same.meaning.clone(),
-            register: same.register,
+            register: missing.register.or(same.register),
         };
         let select = (missing.event, missing.umask, 0, false, false);
         let there = self.events.insert(select, event);

@@ -33,8 +33,10 @@ fn meaning_by_name(name: &str) -> String {
     let all = |of| part(of, 0, WHOLE);
     match name {
         "INST_RETIRED.ANY_P" | "INST_RETIRED.PREC_DIST" => return all("Instructions"),
-        "CPU_CLK_UNHALTED.THREAD_P" => return "Cycles".to_string(),
-        "CPU_CLK_UNHALTED.REF_TSC_P" => return "ReferenceCycles".to_string(),
+        "CPU_CLK_UNHALTED.THREAD_P" | "CPU_CLK_UNHALTED.CORE_P" => return "Cycles".to_string(),
+        "CPU_CLK_UNHALTED.REF_TSC_P" | "CPU_CLK_UNHALTED.REF" => {
+            return "ReferenceCycles".to_string()
+        }
         "CPU_CLK_UNHALTED.REF_P"
         | "CPU_CLK_UNHALTED.REF_XCLK"
         | "CPU_CLK_THREAD_UNHALTED.REF_XCLK" => return "CrystalCycles".to_string(),
@@ -51,6 +53,7 @@ fn meaning_by_name(name: &str) -> String {
     match group {
         "BR_INST_RETIRED" => all(branches(event)),
         "BR_MISP_RETIRED" => part(branches(event), 0, WHOLE / 32),
+        "MEM_UOPS_RETIRED" if event.starts_with("LOAD_LATENCY") => part("Loads", 0, 128),
         _ => {
             let of = RATES
                 .iter()
@@ -70,15 +73,18 @@ fn meaning_by_name(name: &str) -> String {
 fn branches(event: &str) -> &'static str {
     match event {
         "ALL_BRANCHES" | "ALL_BRANCHES_PEBS" => "Branches",
-        "CONDITIONAL" | "COND" => "Conditional",
-        "COND_TAKEN" => "ConditionalTaken",
+        "CONDITIONAL" | "COND" | "JCC" => "Conditional",
+        "COND_TAKEN" | "TAKEN_JCC" => "ConditionalTaken",
         "NOT_TAKEN" | "COND_NTAKEN" => "NotTaken",
         "NEAR_TAKEN" | "TAKEN" => "NearTaken",
-        "NEAR_CALL" | "NEAR_CALL_R3" => "NearCall",
-        "NEAR_RETURN" | "RET" => "NearReturn",
+        "NEAR_CALL" | "NEAR_CALL_R3" | "CALL" => "NearCall",
+        "REL_CALL" => "DirectCall",
+        "REL_JMP" => "DirectJump",
+        "NEAR_RETURN" | "RET" | "RETURN" => "NearReturn",
         "FAR_BRANCH" => "Far",
-        "INDIRECT" => "Indirect",
-        "INDIRECT_CALL" => "IndirectCall",
+        "INDIRECT" | "NON_RETURN_IND" => "Indirect",
+        "INDIRECT_JMP" => "IndirectJump",
+        "INDIRECT_CALL" | "IND_CALL" => "IndirectCall",
         _ => panic!("unknown branch event {event}"),
     }
 }
@@ -90,15 +96,17 @@ const WHOLE: u32 = 4096;
 /// `event::Meaning::Part`. README.md has them as a table. A share within another share is a subset
 /// of it; shares that make up a whole add up to it.
 #[rustfmt::skip]
-const PARTS: [(&str, &str, &str, u32, u32); 72] = [
+const PARTS: [(&str, &str, &str, u32, u32); 78] = [
     // Loads and stores
     (MEM, "ALL_LOADS LOADS", "Loads", 0, WHOLE),
     (MEM, "ALL_STORES STORES", "Stores", 0, WHOLE),
-    (MEM, "ANY", "Memory", 0, WHOLE),
+    (MEM, "ANY ALL", "Memory", 0, WHOLE),
     ("MEM_TRANS_RETIRED", "PRECISE_STORE STORE_SAMPLE", "Stores", 0, WHOLE),
+    ("MEM_UOPS_RETIRED", "STORE_LATENCY", "Stores", 0, WHOLE),
     (MEM, "LOCK_LOADS", "Loads", 0, 64),
     (MEM, "SPLIT_LOADS", "Loads", 0, 16),
     (MEM, "SPLIT_STORES", "Stores", 0, 16),
+    (MEM, "SPLIT", "Memory", 0, 16),
     ("MISALIGN_MEM_REF", "LOADS", "Loads", 0, 16),
     ("MISALIGN_MEM_REF", "STORE STORES", "Stores", 0, 16),
     // Where a load is served
@@ -108,7 +116,8 @@ const PARTS: [(&str, &str, &str, u32, u32); 72] = [
     (LOAD, "L2_HIT", "Loads", 32, 128),
     (LOAD, "L2_MISS", "Loads", 0, 32),
     (LOAD, "L3_HIT LLC_HIT", "Loads", 8, 32),
-    (LOAD, "L3_MISS LLC_MISS", "Loads", 0, 8),
+    (LOAD, "L3_MISS LLC_MISS DRAM_HIT", "Loads", 0, 8),
+    (LOAD, "HITM", "Loads", 16, 20),
     (LOAD, "LLC_UNSHARED_HIT", "Loads", 20, 32),
     (LOAD, "OTHER_CORE_L2_HIT_HITM", "Loads", 8, 20),
     (L3_HIT, "XSNP_NONE", "Loads", 20, 32),
@@ -120,6 +129,7 @@ const PARTS: [(&str, &str, &str, u32, u32); 72] = [
     (L3_MISS, "REMOTE_FWD REMOTE_CACHE_LOCAL_HOME_HIT", "Loads", 6, 7),
     (L3_MISS, "REMOTE_HITM OTHER_CORE_L2_HITM", "Loads", 7, 8),
     ("MEM_LOAD_UOPS_MISC_RETIRED", "LLC_MISS", "Loads", 0, 8),
+    ("MEM_LOAD_UOPS_RETIRED_MISC", "L3_MISS", "Loads", 0, 8),
     ("MEM_STORE_RETIRED", "L2_HIT", "Stores", 32, 128),
     // The caches
     ("L1D", "REPLACEMENT REPL ALLOCATED_IN_M", "Memory", 0, 128),
@@ -150,6 +160,7 @@ const PARTS: [(&str, &str, &str, u32, u32); 72] = [
     ("L2_RQSTS L2_REQUEST", "REFERENCES ALL", "Memory", 0, 192),
     ("L2_RQSTS L2_REQUEST", "HIT", "Memory", 48, 192),
     ("L2_RQSTS L2_REQUEST", "MISS", "Memory", 0, 48),
+    ("ICACHE", "ACCESSES", "Instructions", 0, 1024),
     ("L2_LINES_IN", "ALL ANY", "Memory", 0, 48),
     ("LONGEST_LAT_CACHE", "REFERENCE", "Memory", 0, 32),
     ("LONGEST_LAT_CACHE", "MISS", "Memory", 0, 8),
@@ -160,8 +171,9 @@ const PARTS: [(&str, &str, &str, u32, u32); 72] = [
     ("OFFCORE_REQUESTS", "DEMAND_CODE_RD DEMAND.READ_CODE", "Instructions", 0, 4),
     ("OFFCORE_REQUESTS", "ALL_REQUESTS ANY", "Memory", 0, 64),
     // Page walks
-    (MEM, "STLB_MISS_LOADS", "LoadWalks", 0, WHOLE),
-    (MEM, "STLB_MISS_STORES", "StoreWalks", 0, WHOLE),
+    (MEM, "STLB_MISS_LOADS DTLB_MISS_LOADS", "LoadWalks", 0, WHOLE),
+    (MEM, "STLB_MISS_STORES DTLB_MISS_STORES", "StoreWalks", 0, WHOLE),
+    (MEM, "STLB_MISS DTLB_MISS", "DataWalks", 0, WHOLE),
     (LOAD, "DTLB_MISS", "LoadWalks", 0, WHOLE),
     ("MEM_STORE_RETIRED", "DTLB_MISS", "StoreWalks", 0, WHOLE),
     ("ITLB_MISS_RETIRED", "", "FetchWalks", 0, WHOLE),
@@ -178,7 +190,7 @@ const L3_MISS: &str = "MEM_LOAD_L3_MISS_RETIRED MEM_LOAD_UOPS_L3_MISS_RETIRED \
 /// The same for events of page walks, whose group is in [`RATES`].
 #[rustfmt::skip]
 const WALKS: [(&str, u32, u32); 5] = [
-    ("WALK_COMPLETED MISS_CAUSES_A_WALK ANY DEMAND_LD_WALK_COMPLETED DEMAND_LD_MISS_CAUSES_A_WALK", 0, WHOLE),
+    ("WALK_COMPLETED MISS_CAUSES_A_WALK MISS_CAUSED_WALK ANY DEMAND_LD_WALK_COMPLETED DEMAND_LD_MISS_CAUSES_A_WALK", 0, WHOLE),
     ("WALK_COMPLETED_4K", 64, WHOLE),
     ("WALK_COMPLETED_2M_4M LARGE_WALK_COMPLETED LARGE_PAGE_WALK_COMPLETED", 4, 64),
     ("WALK_COMPLETED_1G", 0, 4),

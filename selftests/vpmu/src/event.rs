@@ -103,6 +103,9 @@ pub(crate) enum Activity {
     Far,
     Indirect,
     IndirectCall,
+    IndirectJump,
+    DirectCall,
+    DirectJump,
 }
 
 /// The denominator of [`Meaning::Part`].
@@ -140,6 +143,9 @@ impl Activity {
             Activity::Far => &[FAR],
             Activity::Indirect => &[JUMP_INDIRECT, CALL_INDIRECT],
             Activity::IndirectCall => &[CALL_INDIRECT],
+            Activity::IndirectJump => &[JUMP_INDIRECT],
+            Activity::DirectCall => &[CALL],
+            Activity::DirectJump => &[JUMP],
         }
     }
 

@@ -252,8 +252,10 @@ fn at_least(share: Share, cmask: u32) -> Holds {
 /// further bit adds to the count, so that a subset (misses) never exceeds the whole.
 pub(crate) fn offcore_response(offcore: Offcore, register: u64) -> Source {
     const ANY: u32 = 22;
-    let requests = (register & ((1 << offcore.first_response) - 1)).count_ones();
-    let responses = match register >> offcore.first_response {
+    let requests = ((1 << offcore.first_response) - 1) | offcore.high_requests;
+    let responses = register & !requests & !offcore.only_first;
+    let requests = (register & requests).count_ones();
+    let responses = match responses >> offcore.first_response {
         responses if offcore.any && responses & 1 != 0 => ANY,
         responses => responses.count_ones(),
     };

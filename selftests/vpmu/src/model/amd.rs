@@ -68,6 +68,8 @@ const fn model(
             writable: 0,
             first_response: 0,
             any: false,
+            high_requests: 0,
+            only_first: 0,
         },
         frontend: 0,
         slots: 0,

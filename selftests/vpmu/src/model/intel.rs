@@ -4,6 +4,7 @@
 
 mod broadwell;
 mod golden_cove;
+mod gracemont;
 mod haswell;
 mod ice_lake;
 mod ivy_bridge;
@@ -22,7 +23,7 @@ use super::spec::Model;
 const FAMILY: u32 = 6;
 
 /// Intel's models.
-pub(super) const MODELS: [Model; 13] = [
+pub(super) const MODELS: [Model; 14] = [
     nehalem::MODEL,
     westmere::MODEL,
     sandy_bridge::MODEL,
@@ -36,4 +37,5 @@ pub(super) const MODELS: [Model; 13] = [
     ice_lake::CLIENT,
     golden_cove::MODEL,
     redwood_cove::MODEL,
+    gracemont::MODEL,
 ];

@@ -97,10 +97,14 @@ pub struct Offcore {
     pub registers: usize,
     /// The threads of a core share the registers. Otherwise each thread has its own.
     pub(crate) per_core: bool,
-    /// The writable bits.
+    /// The writable bits of all registers.
     pub writable: u64,
     /// The lowest response bit. The bits below are requests.
     pub(crate) first_response: u32,
+    /// The bits above the responses that are requests, too.
+    pub(crate) high_requests: u64,
+    /// The bits that are writable in the first register alone. They do not change what counts.
+    pub(crate) only_first: u64,
     /// The lowest response bit means "any response".
     pub(crate) any: bool,
 }
@@ -184,6 +188,16 @@ pub(crate) const CAP_PERF_METRICS: u64 = 1 << 15;
 pub(crate) const MAX_GENERAL: usize = 8;
 /// Maximum number of fixed counters.
 pub(crate) const MAX_FIXED: usize = 4;
+
+impl Offcore {
+    /// Returns the writable bits of a register.
+    pub(crate) fn bits(&self, index: usize) -> u64 {
+        match index {
+            0 => self.writable | self.only_first,
+            _ => self.writable,
+        }
+    }
+}
 
 impl Model {
     /// Returns the number of general counters of a thread.

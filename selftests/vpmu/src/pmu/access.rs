@@ -163,7 +163,7 @@ impl Pmu {
             Msr::Pebs(register) => self.write_pebs(register, value)?,
             Msr::TsxForceAbort => self.tsx.force_abort = checked(value, RTM_FORCE_ABORT)?,
             Msr::OffcoreRsp(index) => {
-                let value = checked(value, self.model.offcore.writable)?;
+                let value = checked(value, self.model.offcore.bits(index))?;
                 self.offcore_rsp(index).store(value, Relaxed);
             }
             Msr::LdLat => self.regs.ld_lat = checked(value, LD_LAT_WRITABLE)?,

@@ -114,6 +114,12 @@ fn events_tied_to_a_counter() {
         Case(REDWOOD_COVE, select(0xd0, 0x09), 0b1111),  // MEM_INST_RETIRED.STLB_HIT_LOADS
         Case(GOLDEN_COVE, select(0x27, 0x01), 0b1111),   // CORE_SNOOP_RESPONSE.MISS
         Case(REDWOOD_COVE, select(0x27, 0x01), 0),       // not listed
+        Case(GRACEMONT, select(0xd0, 0x05), 0b11),       // MEM_UOPS_RETIRED.LOAD_LATENCY_*
+        Case(GRACEMONT, select(0xd0, 0x06), 0b11_1111),  // MEM_UOPS_RETIRED.STORE_LATENCY
+        Case(GRACEMONT, select(0xb7, 0x01), 0b11_1111),  // OCR
+        Case(GRACEMONT, select(0xb7, 0x02), 0b11_1111),  // the same with the other register
+        Case(GRACEMONT, select(0x2a, 0x01), 0),          // Golden Cove's
+        Case(GRACEMONT, select(0xcd, 0x01), 0b11_1111),  // ARITH.IDIV_OCCUPANCY
     ] {
         assert_eq!(counters(model, select), expected, "{model} {select:x?}");
     }
@@ -130,6 +136,7 @@ const ICE_LAKE: u32 = 106;
 const ICE_LAKE_CLIENT: u32 = 125;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const GRACEMONT: u32 = 190;
 
 #[test]
 fn one_code_has_different_meanings() {
@@ -143,6 +150,11 @@ fn one_code_has_different_meanings() {
         (ICE_LAKE, 0x11, Activity::Conditional.all()),
         (GOLDEN_COVE, 0x80, Activity::Indirect.all()),
         (REDWOOD_COVE, 0x11, Activity::Conditional.all()),
+        (GRACEMONT, 0x7e, Activity::Conditional.all()),
+        (GRACEMONT, 0xdf, Activity::DirectJump.all()),
+        (GRACEMONT, 0xeb, Activity::Indirect.all()),
+        (GRACEMONT, 0xef, Activity::IndirectJump.all()),
+        (GRACEMONT, 0xfd, Activity::DirectCall.all()),
         (SKYLAKE, 0x80, Source::Nothing),
     ] {
         assert_eq!(
@@ -221,6 +233,11 @@ fn registers_of_events() {
             Some(Register::Frontend)
         );
     }
+    assert_eq!(register(GRACEMONT, 0xb7, 1), Some(Register::Offcore(0)));
+    assert_eq!(register(GRACEMONT, 0xb7, 2), Some(Register::Offcore(1)));
+    let latency = select(0xd0, 0x05).source(find(6, GRACEMONT).unwrap(), 0).1;
+    assert_eq!(latency, Some(Register::LoadLatency));
+    assert_eq!(register(GRACEMONT, 0xd0, 6), None);
 }
 
 #[test]
@@ -306,4 +323,17 @@ fn declared_rates_are_never_zero() {
         };
         assert!((1..=63).contains(&share.high));
     }
+}
+
+#[test]
+fn offcore_requests_above_the_responses() {
+    let offcore = crate::model::find(6, GRACEMONT).unwrap().offcore;
+    let count = |register| offcore_response(offcore, register);
+    let one = count(0x1_0001);
+    assert_ne!(one, Source::Nothing);
+    // OCR.FULL_STREAMING_WR.ANY_RESPONSE; outstanding requests
+    assert_eq!(count(0x8000_0001_0000), one);
+    assert_eq!(count(0x8000_0000_0001_0001), one);
+    assert_eq!(count(0x8000_0000_0000_0001), Source::Nothing);
+    assert_eq!(count(0x8000_0000_0000), Source::Nothing);
 }

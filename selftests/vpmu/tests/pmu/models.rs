@@ -54,7 +54,7 @@ const V4: [u32; 4] = [0x0730_0004, 0, 0, 0x603];
 const V5: [u32; 4] = [0x0830_0005, 0, 0xf, 0x8604];
 
 #[rustfmt::skip]
-const CPUS: [Cpu; 13] = [
+const CPUS: [Cpu; 14] = [
     Cpu { name: "Nehalem", model: 26, general: [4, 4], fixed: 3, cpuid: [0x0730_0003, 0x44, 0, 0x603],
           capabilities: 0x1003, select: 0xffff_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0xffff), None], frontend: None, metrics: None },
@@ -94,6 +94,9 @@ const CPUS: [Cpu; 13] = [
     Cpu { name: "Redwood Cove", model: 173, general: [8, 8], fixed: 4, cpuid: V5,
           capabilities: FULL_AND_METRICS | 0x3f, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
           offcore: [Some(0x3f_ffff_ffff); 2], frontend: Some(0x7f_ff1f), metrics: Some(u64::MAX) },
+    Cpu { name: "Gracemont", model: 190, general: [6, 6], fixed: 3, cpuid: [0x0730_0005, 0, 7, 0x8603],
+          capabilities: FULL | 0x3f, select: 0xffd7_ffff, fixed_ctrl: 0xbbb,
+          offcore: [Some(0x8003_f03f_ffff_ffff), Some(0x3_f03f_ffff_ffff)], frontend: None, metrics: None },
 ];
 
 /// Calls `check` for each model, with one and with two threads per core.

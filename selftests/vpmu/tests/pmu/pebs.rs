@@ -44,6 +44,7 @@ use super::{
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const GRACEMONT: u32 = 190;
 
 const DS_AREA: u32 = 0x600;
 const PEBS_ENABLE: u32 = 0x3f1;
@@ -56,7 +57,7 @@ const OVF_DS_BUFFER: u64 = 1 << 62;
 const ADAPTIVE: u64 = 1 << 34;
 
 /// The models: CPUID model, format, size of a record without the adaptive groups.
-const MODELS: [(u32, u64, u64); 10] = [
+const MODELS: [(u32, u64, u64); 11] = [
     (NEHALEM, 1, 0xb0),
     (WESTMERE, 1, 0xb0),
     (SANDY_BRIDGE, 1, 0xb0),
@@ -67,6 +68,7 @@ const MODELS: [(u32, u64, u64); 10] = [
     (ICE_LAKE, 4, 0x20),
     (GOLDEN_COVE, 4, 0x20),
     (REDWOOD_COVE, 4, 0x20),
+    (GRACEMONT, 4, 0x20),
 ];
 
 /// The addresses of the DS area and its buffer.
@@ -123,10 +125,9 @@ impl Memory for Page {
 /// Returns a PMU with PEBS and all its counters enabled in IA32_PERF_GLOBAL_CTRL.
 fn pmu(model: u32) -> Pmu {
     let mut pmu = Pmu::new(find(model), 2).with_pebs().unwrap();
-    let fixed = if model >= ICE_LAKE && model != BROADWELL {
-        0xf
-    } else {
-        7
+    let fixed = match model {
+        ICE_LAKE | GOLDEN_COVE | REDWOOD_COVE => 0xf,
+        _ => 7,
     };
     write(&mut pmu, GLOBAL_CTRL, 0xf | (fixed << 32));
     write(&mut pmu, DS_AREA, AREA);
@@ -250,12 +251,18 @@ fn reserved_bits_fault() {
         let enable: u64 = match cpu {
             SANDY_BRIDGE | IVY_BRIDGE => (1 << 63) | 0xf_0000_000f,
             ICE_LAKE | GOLDEN_COVE | REDWOOD_COVE => 0xf_0000_00ff,
+            GRACEMONT => 0x7_0000_003f,
             _ => 0xf_0000_000f,
         };
         let mut bits = vec![(PEBS_ENABLE, enable)];
         if format == 4 {
             bits.push((DATA_CFG, 0xff00_000f));
-            write(&mut pmu, FIXED_CTRL, 0x1111_0000_bbbb);
+            let absent = if cpu == GRACEMONT {
+                0xf000_0000_f000
+            } else {
+                0
+            };
+            write(&mut pmu, FIXED_CTRL, 0x1111_0000_bbbb & !absent);
             select(&mut pmu, 0, ADAPTIVE);
         } else {
             assert_eq!(pmu.wrmsr(0x186, ADAPTIVE), Some(Err(Fault)));
@@ -500,13 +507,14 @@ fn simultaneous_records_are_one() {
     }
 }
 
-/// Load latency: the latency exceeds the threshold. Golden Cove also has half of it, the cache
-/// latency.
+/// Load latency: the latency exceeds the threshold. Golden Cove and Gracemont also have half of it,
+/// the cache latency.
 #[test]
 fn load_latency() {
     for (cpu, format, _) in MODELS {
         let event = match cpu {
             NEHALEM | WESTMERE => 0x100b,
+            GRACEMONT => 0x5d0,
             _ => 0x1cd,
         };
         // On these models, only counter 3 counts it.
@@ -518,9 +526,15 @@ fn load_latency() {
             (512, 513, 0xa, 3),
             (0xffff, 0x10000, 0xa, 3),
         ] {
+            // On this one, only counters 0 and 1.
+            let counter = if cpu == GRACEMONT {
+                counter & 1
+            } else {
+                counter
+            };
             let latency = match (cpu, latency) {
-                (GOLDEN_COVE | REDWOOD_COVE, 0x10000) => 0x7fff_0000_ffff,
-                (GOLDEN_COVE | REDWOOD_COVE, _) => latency | ((latency / 2) << 32),
+                (GOLDEN_COVE | REDWOOD_COVE | GRACEMONT, 0x10000) => 0x7fff_0000_ffff,
+                (GOLDEN_COVE | REDWOOD_COVE | GRACEMONT, _) => latency | ((latency / 2) << 32),
                 _ => latency,
             };
             let mut pmu = pmu(cpu);
@@ -612,7 +626,7 @@ fn latency_of_retirement() {
 /// The adaptive groups, in their order: memory, general registers, XMM registers, LBR entries.
 #[test]
 fn adaptive_groups() {
-    for cpu in [ICE_LAKE, GOLDEN_COVE, REDWOOD_COVE] {
+    for cpu in [ICE_LAKE, GOLDEN_COVE, REDWOOD_COVE, GRACEMONT] {
         for cfg in (0..16).map(|groups| groups | (2 << 24)) {
             let mut pmu = pmu(cpu);
             let mut page = Page::new(END, END, -99);

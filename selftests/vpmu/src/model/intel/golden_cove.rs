@@ -43,6 +43,8 @@ pub(super) const MODEL: Model = Model {
         writable: 0x3f_ffff_ffff,
         first_response: 16,
         any: true,
+        high_requests: 0,
+        only_first: 0,
     },
     frontend: 0x7f_ff1f,
     slots: 6,

@@ -42,6 +42,8 @@ pub(super) const MODEL: Model = Model {
         writable: 0x3f_ffff_bfff,
         first_response: 16,
         any: true,
+        high_requests: 0,
+        only_first: 0,
     },
     frontend: 0x7f_ff17,
     slots: 5,

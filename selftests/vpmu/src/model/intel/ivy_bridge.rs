@@ -38,6 +38,8 @@ pub(super) const MODEL: Model = Model {
         writable: 0x3f_807f_8fff,
         first_response: 16,
         any: true,
+        high_requests: 0,
+        only_first: 0,
     },
     frontend: 0,
     slots: 0,

@@ -69,3 +69,6 @@ pub(super) const REDWOOD_COVE: Pebs = Pebs {
     retire_latency: true,
     ..GOLDEN_COVE
 };
+
+/// Gracemont.
+pub(super) const GRACEMONT: Pebs = GOLDEN_COVE;

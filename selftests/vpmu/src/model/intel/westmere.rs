@@ -40,6 +40,8 @@ pub(super) const MODEL: Model = Model {
         writable: 0xffff,
         first_response: 8,
         any: false,
+        high_requests: 0,
+        only_first: 0,
     },
     frontend: 0,
     slots: 0,
