@@ -221,7 +221,13 @@ impl PmuInfo {
             {
                 return Constraint::any_of(CounterMask::first_fixed(1) & present);
             }
-            PreciseDistribution::Counter0 => return Constraint::any_of(counter_0 & present),
+            PreciseDistribution::Fixed0OrCounter0 if instructions.matches(select) => {
+                let either = CounterMask::first_fixed(1) | counter_0;
+                return Constraint::any_of(either & present);
+            }
+            PreciseDistribution::Counter0 | PreciseDistribution::Fixed0OrCounter0 => {
+                return Constraint::any_of(counter_0 & present);
+            }
             _ => {}
         }
         let mut constraint = match self.model.pebs_events.find(select) {

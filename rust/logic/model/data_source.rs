@@ -129,6 +129,14 @@ const fn skylake(last: u64) -> Loads {
     ])
 }
 
+/// Mainline: `intel_pmu_pebs_data_source_grt()`.
+#[rustfmt::skip]
+const GRACEMONT_LOADS: Loads = with(SANDY_BRIDGE_LOADS, &[
+    (0x5, LOAD_HIT | IN_L3 | L3 | SNOOP_HIT), // L3, another core had it
+    (0x6, LOAD_HIT | IN_L3 | L3 | SNOOP_HIT_MODIFIED), // L3, another core had modified it
+    (0x8, LOAD_HIT | IN_L3 | L3 | SNOOP_FORWARD), // L3, another core forwarded it
+]);
+
 /// Returns `loads` with some entries replaced.
 const fn with(mut loads: Loads, others: &[(usize, u64)]) -> Loads {
     let mut i = 0;
@@ -148,6 +156,8 @@ enum Extent {
     Lock,
     /// TLB, lock prefix, and what blocked the load.
     Block,
+    /// Lock prefix, TLB, and whether the load was blocked, of loads and stores.
+    Gracemont,
 }
 
 /// The meaning of the data source field on a model.
@@ -185,6 +195,8 @@ impl DataSources {
     pub const SKYLAKE_SERVER: Self = Self::new(&SKYLAKE_SERVER_LOADS, Extent::Lock);
     /// Golden Cove, server (`pebs_block`, `arch/x86/events/intel/core.c`).
     pub const GOLDEN_COVE: Self = Self::new(&SKYLAKE_SERVER_LOADS, Extent::Block);
+    /// Gracemont (`grt_latency_data()`, `arch/x86/events/intel/ds.c`).
+    pub const GRACEMONT: Self = Self::new(&GRACEMONT_LOADS, Extent::Gracemont);
 
     /// For models whose records have no data source.
     pub const NONE: Self = Self::SANDY_BRIDGE;
@@ -214,13 +226,28 @@ impl DataSources {
             Extent::Source => load | TLB_NA | LOCK_NA,
             Extent::Lock => load | tlb(field, 4) | lock(field, 5) | BLOCK_NA,
             Extent::Block => load | tlb(field, 4) | lock(field, 5) | block(field),
+            Extent::Gracemont => self.gracemont(field) & !OP | LOAD,
         }
     }
 
     /// Mainline: `store_latency_data()`, `arch/x86/events/intel/ds.c`.
     fn store_latency(&self, field: u64) -> u64 {
-        let access = self.source(field) | tlb(field, 4) | lock(field, 5) | BLOCK_NA;
+        let access = match self.extent {
+            Extent::Gracemont => self.gracemont(field),
+            _ => self.source(field) | tlb(field, 4) | lock(field, 5) | BLOCK_NA,
+        };
         access & !OP | STORE
+    }
+
+    /// Returns an access on Gracemont, whose flags of the lock prefix and of the TLB have changed
+    /// places. Mainline: `__grt_latency_data()`, `arch/x86/events/intel/ds.c`.
+    fn gracemont(&self, field: u64) -> u64 {
+        let block = if bit(field, 6) {
+            BLOCKED_BY_DATA
+        } else {
+            BLOCK_NA
+        };
+        self.source(field) | tlb(field, 5) | lock(field, 4) | block
     }
 
     /// Returns the source for the lowest four bits.

@@ -4,7 +4,7 @@
 //! text.
 //!
 //! Mainline: `nhm_mem_events_attrs`, `snb_mem_events_attrs`, `hsw_mem_events_attrs`,
-//! `icl_events_attrs`, `glc_events_attrs`, `mem_is_visible()`,
+//! `icl_events_attrs`, `glc_events_attrs`, `grt_mem_attrs`, `mem_is_visible()`,
 //! `arch/x86/events/intel/core.c`.
 
 /// Nehalem, Westmere.
@@ -33,6 +33,12 @@ pub const GOLDEN_COVE: &[(&str, &str)] = &[
 pub const REDWOOD_COVE: &[(&str, &str)] = &[
     ("mem-loads", "event=0xcd,umask=0x1,ldlat=3"),
     ("mem-stores", "event=0xcd,umask=0x2"),
+];
+
+/// Gracemont.
+pub const GRACEMONT: &[(&str, &str)] = &[
+    ("mem-loads", "event=0xd0,umask=0x5,ldlat=3"),
+    ("mem-stores", "event=0xd0,umask=0x6"),
 ];
 
 /// The event that load latency events need in their group. It needs no PEBS.

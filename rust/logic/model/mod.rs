@@ -67,6 +67,7 @@ pub use intel::goldmont::{
     GOLDMONT,
     GOLDMONT_PLUS, //
 };
+pub use intel::gracemont::GRACEMONT;
 pub use intel::haswell::HASWELL;
 pub use intel::ice_lake::{
     ICE_LAKE,
@@ -110,6 +111,7 @@ pub const INTEL_MODELS: &[&Model] = &[
     &SILVERMONT,
     &GOLDMONT,
     &GOLDMONT_PLUS,
+    &GRACEMONT,
 ];
 
 /// All of AMD's models.
@@ -127,7 +129,6 @@ pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
     (6, 0x0e), // Yonah
     (6, 0x1c), (6, 0x26), (6, 0x27), (6, 0x35), (6, 0x36), // Bonnell, Saltwell
     (6, 0x86), (6, 0x96), (6, 0x9c), // Tremont
-    (6, 0xbe), // Gracemont
     (6, 0xaf), (6, 0xb6), // Crestmont
     (6, 0xdd), // Darkmont
     (6, 0x57), (6, 0x85), // Knights Landing, Knights Mill

@@ -22,7 +22,7 @@ pub enum PebsData {
     None,
     /// The origin of a load's data, and its latency.
     LoadLatency,
-    /// The target of a store's data, and its latency (Golden Cove).
+    /// The target of a store's data, and its latency (Golden Cove and later, Gracemont).
     StoreLatency,
     /// The target of a store's data (Sandy Bridge, Ivy Bridge).
     Store,
@@ -191,7 +191,7 @@ impl PebsEvents {
 /// instructions.
 ///
 /// Mainline: `icl_get_event_constraints()`, `glc_get_event_constraints()`,
-/// `glp_get_event_constraints()`, `arch/x86/events/intel/core.c`.
+/// `glp_get_event_constraints()`, `tnt_get_event_constraints()`, `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreciseDistribution {
     /// No special counter.
@@ -202,4 +202,6 @@ pub enum PreciseDistribution {
     Fixed0AndCounter0,
     /// All events on counter 0.
     Counter0,
+    /// Instructions on fixed counter 0 or counter 0, all other events on counter 0.
+    Fixed0OrCounter0,
 }

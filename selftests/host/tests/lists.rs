@@ -28,6 +28,7 @@ use rpmu_logic::logic::model::{
     GOLDEN_COVE,
     GOLDMONT,
     GOLDMONT_PLUS,
+    GRACEMONT,
     HASWELL,
     ICE_LAKE,
     ICE_LAKE_SERVER,
@@ -76,6 +77,7 @@ const LISTS: &[(&str, &Model, u32, u32)] = &[
     ("silvermont", &SILVERMONT, 2, 2),
     ("goldmont", &GOLDMONT, 4, 4),
     ("goldmontplus", &GOLDMONT_PLUS, 4, 4),
+    ("alderlaken", &GRACEMONT, 6, 6),
 ];
 
 /// An event of a list.

@@ -65,6 +65,7 @@ fn machines() -> Vec<Machine> {
         let (gp, fixed): (&[u32], u32) = match model.pmu_name {
             "core2" | "silvermont" => (&[2], 3),
             "nehalem" | "westmere" | "goldmont" | "goldmont_plus" => (&[4], 3),
+            "gracemont" => (&[6], 3),
             "icelake" | "sapphire_rapids" | "granite_rapids" => (&[8], 4),
             "generic_arch_v5+" => (&[8], 16),
             _ => (&[4, 8], 3),

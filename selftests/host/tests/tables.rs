@@ -175,7 +175,7 @@ fn every_event_has_mainlines_counters() {
         ("ivybridge", 17), ("ivybridge", 17), ("haswell", 13), ("broadwell", 9), ("skylake", 9),
         ("skylake", 9), ("icelake", 25), ("icelake", 25), ("sapphire_rapids", 31),
         ("granite_rapids", 31), ("silvermont", 3), ("goldmont", 3), ("goldmont_plus", 3),
-        ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
+        ("gracemont", 6), ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
     ]);
 }
 
@@ -205,9 +205,11 @@ fn every_precise_event_is_mainlines() {
             .map_or_else(Vec::new, |name| source.constraints(&name));
         lines += table.len();
         let mut differences = Differences::of(model, true);
-        // On the big cores with metrics, mainline sets this if the processor has baseline PEBS;
-        // these processors have it.
-        let all = init.contains("PMU_FL_PEBS_ALL") || init.contains("num_topdown_events =");
+        // Mainline sets this, too, if the processor has baseline PEBS, as big cores with metrics
+        // and Gracemont have.
+        let all = init.contains("PMU_FL_PEBS_ALL")
+            || init.contains("num_topdown_events =")
+            || init.contains("intel_pmu_init_grt(NULL)");
         let pmu = pmu(model, 8, 4);
         let present = pmu.capabilities.counters.bits();
 
@@ -259,6 +261,8 @@ fn every_precise_event_is_mainlines() {
                 "icl_get_event_constraints" => icl,
                 "glc_get_event_constraints" => glc,
                 "glp_get_event_constraints" => 1,
+                "tnt_get_event_constraints" if code == 0x00c0 => (1 << 32) | 1,
+                "tnt_get_event_constraints" => 1,
                 _ => pmu
                     .precise_constraint(EventSelect::from_bits(code), 2)
                     .counters
@@ -424,6 +428,25 @@ fn same_topdown_files(model: &Model, source: &Source, init: &Init) {
     assert_eq!(files, expected, "{}", model.name);
 }
 
+/// Compares the names and texts of the files for loads and stores.
+fn same_memory_files(model: &Model, source: &Source, init: &Init) {
+    let mut expected = match init.assigned("\tmem_attr") {
+        Some(attributes) => source.event_files(&attributes, init),
+        None => Vec::new(),
+    };
+    // `mem_is_visible()`.
+    let auxiliary = init.contains("PMU_FL_MEM_LOADS_AUX");
+    expected.retain(|[name, ..]| auxiliary || name != memory_files::AUXILIARY);
+    expected.sort();
+    let mut files: Vec<[String; 3]> = model
+        .memory_files
+        .iter()
+        .map(|(name, text)| [name.to_string(), format!("{text}\n"), format!("{text}\n")])
+        .collect();
+    files.sort();
+    assert_eq!(files, expected, "{}", model.name);
+}
+
 /// Compares the names and texts of the TSX files.
 fn same_tsx_files(model: &Model, source: &Source, init: &Init) {
     let attributes = init.assigned("\ttsx_attr").or(init.assigned("\ttsx_attr "));
@@ -496,8 +519,9 @@ fn every_model_is_what_mainline_sets_up() {
                 );
             }
 
-            assert!(!init.contains("mid_ack"), "{name}");
-            let late = init.contains("x86_pmu.late_ack = true");
+            let late = ["late_ack", "mid_ack"]
+                .iter()
+                .any(|ack| init.contains(&format!("x86_pmu.{ack} = true")));
             assert_eq!(model.acknowledge == Acknowledge::Late, late, "{name}");
             let clears = init.contains("intel_pmu_nhm_enable_all");
             assert_eq!(model.clearing_events.is_empty(), !clears, "{name}");
@@ -506,6 +530,7 @@ fn every_model_is_what_mainline_sets_up() {
             }
             same_topdown_files(model, &source, &init);
             same_tsx_files(model, &source, &init);
+            same_memory_files(model, &source, &init);
             assert_eq!(
                 model.checkpointed.bits(),
                 if init.contains("hsw_hw_config") { 4 } else { 0 },
@@ -532,13 +557,6 @@ fn every_model_is_what_mainline_sets_up() {
                     + usize::from(init.contains("lbr_double_abort = true")),
                 "{name}"
             );
-            // `mem_is_visible()`.
-            let mut files = model.memory_files.iter();
-            assert_eq!(
-                files.any(|(file, _)| *file == memory_files::AUXILIARY),
-                init.contains("PMU_FL_MEM_LOADS_AUX"),
-                "{name}"
-            );
             let is_server = init.contains("pmem = true") || init.contains("source_skl(true)");
             let data_sources = match (
                 init.contains("intel_pmu_pebs_data_source_nhm()"),
@@ -549,6 +567,7 @@ fn every_model_is_what_mainline_sets_up() {
                 (_, true) if init.contains("x86_pmu.pebs_block = true") => DataSources::GOLDEN_COVE,
                 (_, true) if is_server => DataSources::SKYLAKE_SERVER,
                 (_, true) => DataSources::SKYLAKE,
+                _ if init.contains("intel_pmu_pebs_data_source_grt()") => DataSources::GRACEMONT,
                 _ => DataSources::SANDY_BRIDGE,
             };
             assert_eq!(model.data_sources, data_sources, "{name} {:#x}", cpu.first);

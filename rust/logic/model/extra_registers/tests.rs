@@ -6,6 +6,7 @@ use crate::logic::{
         first_match,
         GOLDEN_COVE,
         GOLDMONT,
+        GRACEMONT,
         HASWELL,
         INTEL_MODELS,
         NEHALEM,
@@ -81,6 +82,21 @@ fn requirements() {
         (&REDWOOD_COVE, 0x02c6, 9, Ok(Some((Frontend, None)))),
         (&REDWOOD_COVE, 0x02c6, 0x11, Err(NoExtraRegister::Value)),
         (&REDWOOD_COVE, 0x03c6, 0x11, Ok(Some((Frontend, None)))),
+        (
+            &GRACEMONT,
+            0x02b7,
+            1,
+            Ok(Some((OffcoreResponse1, Some(OffcoreResponse0)))),
+        ),
+        (
+            &GRACEMONT,
+            0x01b7,
+            (1 << 63) | 1,
+            Ok(Some((OffcoreResponse0, None))),
+        ),
+        (&GRACEMONT, 0x02b7, 1 << 63, Err(NoExtraRegister::Value)),
+        (&GRACEMONT, 0x05d0, 0xffff, Ok(Some((LoadLatency, None)))),
+        (&GRACEMONT, 0x01cd, u64::MAX, Ok(None)),
     ] {
         let found = model
             .extra_register_events

@@ -106,7 +106,7 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
 
 /// The generic cache events of Goldmont Plus.
 #[rustfmt::skip]
-const PLUS_CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+pub(super) const PLUS_CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(L1d, Read, Access, 0x81d0), // MEM_UOPS_RETIRED.ALL_LOADS
     CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_UOPS_RETIRED.ALL_STORES
     CacheEvent::new(L1i, Read, Access, 0x0380), // ICACHE.ACCESSES

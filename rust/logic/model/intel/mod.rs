@@ -7,6 +7,7 @@ pub(super) mod core2;
 pub(super) mod generic;
 pub(super) mod golden_cove;
 pub(super) mod goldmont;
+pub(super) mod gracemont;
 pub(super) mod haswell;
 pub(super) mod ice_lake;
 pub(super) mod ivy_bridge;

@@ -158,9 +158,11 @@ impl Source {
                 "METRIC_EVENT_CONSTRAINT" => (0xffff, 1 << (48 + counters)),
                 "INTEL_UEVENT_CONSTRAINT" => (0xffff, counters),
                 "INTEL_UBIT_EVENT_CONSTRAINT" => (0xff | code, counters),
-                "INTEL_PLD_CONSTRAINT" | "INTEL_PSD_CONSTRAINT" | "INTEL_PST_CONSTRAINT" => {
-                    (0xffff | FLAGS, counters)
-                }
+                "INTEL_PLD_CONSTRAINT"
+                | "INTEL_PSD_CONSTRAINT"
+                | "INTEL_PST_CONSTRAINT"
+                | "INTEL_HYBRID_LDLAT_CONSTRAINT"
+                | "INTEL_HYBRID_STLAT_CONSTRAINT" => (0xffff | FLAGS, counters),
                 "INTEL_ALL_EVENT_CONSTRAINT" => (FLAGS, counters),
                 _ if kind.starts_with("INTEL_FLAGS_UEVENT_CONSTRAINT") => {
                     (0xffff | FLAGS, counters)
@@ -181,8 +183,8 @@ impl Source {
                     || kind.ends_with("_XLD")
                     || kind.ends_with("_XST"),
                 pebs: match kind.as_str() {
-                    "INTEL_PLD_CONSTRAINT" => "LDLAT",
-                    "INTEL_PSD_CONSTRAINT" => "STLAT",
+                    "INTEL_PLD_CONSTRAINT" | "INTEL_HYBRID_LDLAT_CONSTRAINT" => "LDLAT",
+                    "INTEL_PSD_CONSTRAINT" | "INTEL_HYBRID_STLAT_CONSTRAINT" => "STLAT",
                     "INTEL_PST_CONSTRAINT" => "ST",
                     _ if kind.contains("_DATALA_LD") || kind.contains("_DATALA_XLD") => "LD_HSW",
                     _ if kind.contains("_DATALA_ST") || kind.contains("_DATALA_XST") => "ST_HSW",
@@ -276,7 +278,7 @@ impl Source {
                 .map(|(at, kind)| &self.core[at + kind.len()..])
                 .filter(|rest| rest.split(',').nth(1).map(str::trim) == Some(variable));
             let definition = definitions.next().expect(variable);
-            let definition = without_comments(definition.split_once(");").unwrap().0);
+            let definition = without_comments(definition.split_once(')').unwrap().0);
             let name = definition.split_once(',').unwrap().0.trim().to_owned();
             let texts: Vec<&str> = definition.split('"').skip(1).step_by(2).collect();
             let changed = |field: &str, text: &str| {
@@ -374,6 +376,15 @@ impl Source {
             let start = self.core.find("void intel_pmu_init_glc(struct").unwrap();
             let body = &self.core[start..];
             text.push_str(&body[..body.find("\n}").unwrap()]);
+        }
+        if text.contains("intel_pmu_init_grt(NULL)") {
+            let start = self.core.find("void intel_pmu_init_grt(struct").unwrap();
+            let body = &self.core[start..];
+            // Without hybrids, these are the members of `x86_pmu` and the static tables.
+            let body = body[..body.find("\n}").unwrap()]
+                .replace("hybrid_var(pmu, hw_cache_event_ids)", "hw_cache_event_ids")
+                .replace("hybrid(pmu, extra_regs)", "x86_pmu.extra_regs");
+            text.push_str(&body);
         }
         Init {
             // The server's value comes first, the client's after the else.
