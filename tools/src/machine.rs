@@ -88,6 +88,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("spr", "sapphirerapids"),
     ("emr", "emeraldrapids"),
     ("gnr", "graniterapids"),
+    ("gracemont", "alderlaken"),
+    ("adl-n", "alderlaken"),
+    ("n100", "alderlaken"),
     ("zen", "amdzen1"),
     ("epyc", "amdzen1"),
     ("zen2", "amdzen2"),
@@ -137,10 +140,17 @@ fn vendor(family: u16) -> Vendor {
     }
 }
 
+/// The lists of small cores, which have one thread.
+const SMALL_CORES: &[&str] = &["alderlaken"];
+
 /// Returns whether the cores of a list's processors can have two threads. Of AMD's processors, Zen
 /// is the first with threads (a module of family 15h has two cores).
 fn has_smt(list: List) -> bool {
-    vendor(list.family) == Vendor::Intel || list.family >= 0x17
+    if vendor(list.family) == Vendor::Intel {
+        !SMALL_CORES.contains(&list.name)
+    } else {
+        list.family >= 0x17
+    }
 }
 
 /// Returns the names of models that are similar to this one, the most similar first.
@@ -214,7 +224,9 @@ fn perf_capabilities(pmu_name: &str, metrics: bool) -> u64 {
         }
         "haswell" | "broadwell" => 2 << PEBS_FORMAT,
         "skylake" => 3 << PEBS_FORMAT,
-        "icelake" | "sapphire_rapids" | "granite_rapids" => (4 << PEBS_FORMAT) | PEBS_BASELINE,
+        "icelake" | "sapphire_rapids" | "granite_rapids" | "gracemont" => {
+            (4 << PEBS_FORMAT) | PEBS_BASELINE
+        }
         _ => 0,
     };
     pebs | (u64::from(metrics) << PERF_METRICS_AVAILABLE)
@@ -269,6 +281,11 @@ impl Traits {
                 fixed: 4,
                 absent: 0,
                 metrics: true,
+            },
+            "gracemont" => Self {
+                version: 5,
+                gp: [6, 6],
+                ..Self::SKYLAKE
             },
             _ => old,
         }
@@ -328,6 +345,7 @@ mod tests {
             ("icelakex", 0xf_0000_00ff, 0xf_0000_00ff),
             ("spr", 0xf_0000_00ff, 0xf_0000_00ff),
             ("gnr", 0xf_0000_00ff, 0xf_0000_00ff),
+            ("n100", 0x7_0000_003f, 0x7_0000_003f),
             ("zen2", 0x3f, 0x3f),
             ("zen4", 0x3f, 0x3f),
         ] {
