@@ -31,6 +31,7 @@ fn list_of(cpu: &str) -> &'static str {
         "Skylake-Client" => "skylake",
         "Icelake-Server" => "icelakex",
         "GraniteRapids" => "graniterapids",
+        "SierraForest,model=190" => "alderlaken",
         "Opteron_G3,family=21,model=2" => "amdfam15h",
         "EPYC-Rome" => "amdzen2",
         "EPYC-Genoa" => "amdzen4",
