@@ -42,6 +42,7 @@ static const struct cpu {
 	{ MODEL_ICE_LAKE, { 0x01b7, 0x01bb }, 16, 22, 14, 0x01cd, 0x01c6 },
 	{ MODEL_GOLDEN_COVE, { 0x012a, 0x012b }, 16, 22, 38, 0x01cd, 0x01c6 },
 	{ MODEL_REDWOOD_COVE, { 0x012a, 0x012b }, 16, 22, 38, 0x01cd, 0x03c6 },
+	{ MODEL_GRACEMONT, { 0x01b7, 0x02b7 }, 16, 22, 38, 0x05d0, 0 },
 };
 
 static const struct cpu *this_cpu(void)

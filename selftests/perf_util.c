@@ -265,6 +265,8 @@ enum cpu_model cpu_model(void)
 		return MODEL_GOLDEN_COVE;
 	case 0xad: case 0xae:
 		return MODEL_REDWOOD_COVE;
+	case 0xbe:
+		return MODEL_GRACEMONT;
 	default:
 		return MODEL_OTHER;
 	}

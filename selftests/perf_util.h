@@ -302,6 +302,7 @@ enum cpu_model {
 	MODEL_ICE_LAKE,		/* to Rocket Lake */
 	MODEL_GOLDEN_COVE,	/* Sapphire Rapids, Emerald Rapids */
 	MODEL_REDWOOD_COVE,	/* Granite Rapids */
+	MODEL_GRACEMONT,	/* Alder Lake-N */
 };
 
 /* Returns whether the CPU is AMD's or Hygon's. */

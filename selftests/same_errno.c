@@ -74,6 +74,8 @@ static const struct {
 	{ PERF_TYPE_RAW, 0x01cd, true },	/* load latency */
 	{ PERF_TYPE_RAW, 0x02cd, false },
 	{ PERF_TYPE_RAW, 0x100b, false },
+	{ PERF_TYPE_RAW, 0x05d0, false },
+	{ PERF_TYPE_RAW, 0x06d0, false },
 	{ PERF_TYPE_RAW, 0x01c6, true },	/* front end */
 	{ PERF_TYPE_RAW, 0x02c6, false },
 	{ PERF_TYPE_RAW, 0x03c6, false },

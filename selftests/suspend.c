@@ -277,8 +277,10 @@ TEST(precise_samples_go_on)
  */
 TEST(topdown_counts_on)
 {
+	const bool has_metrics = cpu_model() == MODEL_GOLDEN_COVE ||
+				 cpu_model() == MODEL_REDWOOD_COVE;
 	unsigned int nr = cpu_model() == MODEL_ICE_LAKE ? 4 :
-			  cpu_model() >= MODEL_GOLDEN_COVE ? 8 : 0, i;
+			  has_metrics ? 8 : 0, i;
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, 0x0400);
 	struct group_count before, after;
 	__u64 slots, new, sum = 0;
