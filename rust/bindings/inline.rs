@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Inline versions of functions that are inline in C, and that the kernel crate calls out of line,
-//! through its C helpers. A context switch runs dozens of callbacks, and such calls would be a large
-//! part of their instructions.
+//! through its C helpers. A context switch runs dozens of callbacks, and such calls would be a
+//! large part of their instructions.
 
 #![warn(clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks)]
 

@@ -122,8 +122,8 @@ impl Demands {
 }
 
 /// Finds the demand of the groups of `context`, or of its groups for `cgroups`, in the cache
-/// `known`, and brings it up to date. Returns it with its place there. [`None`] if it is not cached,
-/// or too much has changed since.
+/// `known`, and brings it up to date. Returns it with its place there. [`None`] if it is not
+/// cached, or too much has changed since.
 fn follow<'a>(
     known: &'a mut [Option<Known>],
     context: &Context<'_, Driver>,
@@ -242,8 +242,8 @@ fn owes(group: EventGroup<'_, Driver>, (now, interval): (u64, u64)) -> bool {
 
 /// Charges `group`, and returns its turns since the last charge. A group whose turns end by
 /// overflow is charged one turn, whatever its length. If such a group `waits`, it had to leave
-/// before its overflow, and is charged by its time like the others. A group without an enabled event
-/// is charged one turn.
+/// before its overflow, and is charged by its time like the others. A group without an enabled
+/// event is charged one turn.
 ///
 /// Each event keeps the time for which it was charged, so that times of different events are not
 /// compared.

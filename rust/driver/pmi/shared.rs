@@ -129,8 +129,8 @@ impl PmiState {
         }
     }
 
-    /// Sets the value that GLOBAL_CTRL has while the PMU is enabled, and that a PMI restores. Unless
-    /// it is 0, the caller calls [`run`](Self::run) next.
+    /// Sets the value that GLOBAL_CTRL has while the PMU is enabled, and that a PMI restores.
+    /// Unless it is 0, the caller calls [`run`](Self::run) next.
     pub(in crate::driver) fn set_enabled(&self, counters: CounterMask) {
         self.running.set_enabled(counters);
     }

@@ -20,8 +20,9 @@ pub(crate) const LEVEL_1: usize = 4;
 pub(crate) const PARTS: u64 = 16;
 
 /// Returns the shares of the slots of what retired at CPL 0 or, if `user`, above, in parts of which
-/// an instruction has [`PARTS`], in the order of MSR_PERF_METRICS: retiring, bad speculation, frontend bound,
-/// backend bound; heavy operations, branch mispredicts, fetch latency, memory bound.
+/// an instruction has [`PARTS`], in the order of MSR_PERF_METRICS: retiring, bad speculation,
+/// frontend bound, backend bound; heavy operations, branch mispredicts, fetch latency, memory
+/// bound.
 ///
 /// Loads, branches and CPL 0 take slots from the retiring ones, so that the shares differ
 /// between programs and between privilege levels.

@@ -16,8 +16,8 @@ use crate::counter::MASK;
 use crate::event::topdown::{
     shares,
     LEVEL_1,
-    PARTS, //
-    SHARES,
+    PARTS,
+    SHARES, //
 };
 use crate::retired::Retired;
 use crate::share::CYCLES;
