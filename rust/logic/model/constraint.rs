@@ -2,9 +2,9 @@
 
 //! The counters that an event may use on this machine.
 //!
-//! An event's [`Constraint`] is its entry in the model's table
+//! An event's [`Constraint`] is its entry in a table of the model
 //! ([`EventConstraint`](crate::logic::model::EventConstraint)), restricted to the machine's
-//! counters.
+//! counters. Without an entry, it is all general-purpose counters.
 
 use crate::logic::regs::counter::CounterMask;
 
@@ -41,7 +41,7 @@ impl Constraint {
         }
     }
 
-    /// Returns the counters and the flags of either event.
+    /// Returns the union of two constraints: the counters and the flags that one of them has.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self {

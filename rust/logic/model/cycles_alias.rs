@@ -39,7 +39,8 @@ impl CyclesAlias {
         matches!(self, Self::UopsOrPrecDist | Self::InstructionsOrPrecDist)
     }
 
-    /// Returns the event select that replaces `select` in an event with this `precise_ip`.
+    /// Returns the event select that replaces `select` in an event with this `precise_ip`, which is
+    /// not 0. Only cycles without filters are replaced; other events keep `select`.
     pub fn apply(self, select: EventSelect, precise_ip: u8) -> EventSelect {
         let code = match self {
             Self::None => return select,

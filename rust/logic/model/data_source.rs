@@ -3,9 +3,9 @@
 //! The memory access of a sample (PERF_SAMPLE_DATA_SRC), from the data source field of a PEBS
 //! record.
 //!
-//! For loads, four bits are a source, which a table of the model decodes; bits above it describe
-//! the TLB access, a lock prefix and blocking stores. Other events have less information, in other
-//! bits: [`PebsData`] is the format of an event's field.
+//! For load and store latencies, the lowest four bits are a source, which a table of the model
+//! decodes; the bits above them describe the TLB access, a lock prefix and blocking stores. Other
+//! events have less information, in other bits: [`PebsData`] is the format of an event's field.
 //!
 //! Source: SDM volume 3, tables 20-5 (load latency), 20-17 (precise store), 20-30 (data linear
 //! address). Mainline: `get_data_src()`, `arch/x86/events/intel/ds.c`, with the same results.

@@ -38,7 +38,9 @@ pub struct Model {
     pub quirks: &'static [Quirk],
     /// The model's processors.
     pub cpus: &'static [Cpus],
-    /// The events that may not use every counter; the first match decides.
+    /// The events that a fixed counter counts, that not every general-purpose counter counts, or
+    /// that a later entry must not match. The first match decides; without one, an event can use
+    /// every general-purpose counter.
     pub event_constraints: &'static [EventConstraint],
     /// The events that can be sampled precisely.
     pub pebs_events: PebsEvents,
@@ -55,7 +57,7 @@ pub struct Model {
     /// The events that need an extra register programmed: offcore response, load latency
     /// threshold, front-end filter.
     pub extra_register_events: ExtraRegisters,
-    /// The sharing of the offcore response registers between the threads of a core.
+    /// The sharing of the extra registers, LBR_SELECT included, between the threads of a core.
     pub offcore_scope: Scope,
     /// The erratum by which [corrupting](super::constraint::Constraint::corrupting) events corrupt
     /// the sibling thread's counter, if the model has it. Mainline: `intel_ht_bug()`,
@@ -67,7 +69,7 @@ pub struct Model {
     /// select is programmed; otherwise the event may count wrongly. Empty on most models. Errata
     /// AAK100, AAP53, BD53. Mainline: `intel_pmu_nhm_workaround()`, `arch/x86/events/intel/core.c`.
     pub clearing_events: &'static [u64],
-    /// The time at which the PMI handler unmasks the next PMI.
+    /// The time at which the PMI handler of Intel's PMUs unmasks the next PMI.
     pub acknowledge: Acknowledge,
     /// The filters of LBR_SELECT; [`None`] if the model has no such register or the driver does not
     /// use it. (CPUID describes the filters of architectural LBRs.)
@@ -79,8 +81,8 @@ pub struct Model {
     /// text. Mainline: `hsw_tsx_events_attrs`, `icl_tsx_events_attrs`, `glc_tsx_events_attrs`,
     /// `arch/x86/events/intel/core.c`, `tsx_is_visible()`.
     pub tsx_files: &'static [(&'static str, &'static str)],
-    /// The events of loads and stores, shown in sysfs if PEBS exists: the name of each file, and
-    /// its text.
+    /// The events of loads and stores, shown in sysfs if PEBS exists, and their auxiliary event,
+    /// which is always shown: the name of each file, and its text.
     pub memory_files: &'static [(&'static str, &'static str)],
     /// The counters that can discard the counts of aborted TSX transactions; empty if the in_tx
     /// filters do not exist.
@@ -142,15 +144,16 @@ pub enum LbrFilter {
 /// Mainline: `intel_pmu_handle_irq()`, `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledge {
-    /// On entry, in every NMI. A counter that overflows during the handler raises another NMI,
-    /// which finds no overflow if the first one has already handled it. In either case, the APIC
-    /// has masked LVTPC again, and the handler has to unmask it. Mainline does so up to Ivy Bridge,
-    /// on small cores up to Goldmont, and on unknown cores. On Nehalem, counters have overflowed
-    /// after all of them were stopped.
+    /// Before the overflows are handled. A counter that overflows during the handler then raises
+    /// another NMI; on Nehalem, counters have overflowed even after all of them were stopped. If
+    /// the first NMI has already handled this overflow, the second one finds none, but finds LVTPC
+    /// masked, and unmasks it. Mainline unmasks LVTPC on entry, in every NMI, up to Ivy Bridge, on
+    /// small cores up to Goldmont Plus, and on unknown cores.
     Early,
     /// After the overflows are handled and before the counters run again. If LVTPC were unmasked on
     /// entry, Haswell and later might raise the NMI twice for one overflow. (Mainline unmasks it
-    /// after the counters run again; an overflow in between would raise no NMI.)
+    /// after the counters run again, except on Gracemont; an overflow in between would raise no
+    /// NMI.)
     Late,
 }
 

@@ -2,10 +2,11 @@
 
 //! The demand of an event: the counters that it may use, and the extra registers that it needs.
 //!
-//! An extra register's value is the event's `attr.config1`. Events with branch stacks also need
-//! LBR_SELECT, whose value is from a [request](crate::logic::sample::lbr::Request). Two events can
-//! share the register if they have the same value. On a model with two offcore response registers
-//! an event can use either register, with the event code that belongs to it.
+//! An extra register's value is the `attr.config1` of a raw event, and from the model's table for a
+//! cache event. Events whose branches are recorded also need LBR_SELECT, whose value is from a
+//! [request](crate::logic::sample::lbr::Request). Two events can share a register if they need the
+//! same value. On a model with two offcore response registers, an event can use either register
+//! that accepts its value, with the event code that belongs to the register.
 //! [`register_plan`](crate::logic::sched::register_plan) chooses the register, anew whenever events
 //! are added.
 //!
@@ -21,7 +22,7 @@ use crate::logic::regs::{
 /// An event's requirement of a certain value in an extra register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// The value: `attr.config1`.
+    /// The value: `attr.config1`, a cache event's value in the model's table, or LBR_SELECT's.
     pub value: u64,
     /// The register that belongs to the event code.
     pub register: ExtraRegister,
@@ -39,11 +40,12 @@ impl Requirement {
 }
 
 /// The part of an event's configuration that determines, together with its constraint and its extra
-/// register, what a counter counts. Events that agree in all three can share a counter.
+/// register, what a counter counts. Events that agree in all three can share a counter if at most
+/// one of them is sampled.
 ///
 /// # Invariants
 ///
-/// The value is 0 for [`NONE`](Self::NONE); otherwise it has one of the bits `HOST` and `GUEST`.
+/// The value is 0 for [`NONE`](Self::NONE); otherwise it has `HOST`, `GUEST` or both bits.
 ///
 /// # Examples
 ///
@@ -84,7 +86,7 @@ impl Key {
         if guest {
             key |= Self::GUEST;
         }
-        // INVARIANT: One of the two bits is set.
+        // INVARIANT: At least one of the two bits is set.
         Self(key).with_samples(samples)
     }
 
@@ -99,7 +101,8 @@ impl Key {
         self.0 != 0 && !self.samples()
     }
 
-    /// Returns the key for an event that is sampled, or not.
+    /// Returns this key with the mark of sampled events set to `samples`. [`NONE`](Self::NONE)
+    /// stays the same.
     #[must_use]
     pub const fn with_samples(self, samples: bool) -> Self {
         match samples && self.0 != 0 {
@@ -126,8 +129,8 @@ impl Key {
         }
     }
 
-    /// Returns a number below `limit`, a power of two: the same for equal keys, mostly another for
-    /// different keys.
+    /// Returns a number below `limit`, a power of two above 1: the same for equal keys, mostly
+    /// another for different keys.
     #[inline]
     pub const fn number(self, limit: usize) -> usize {
         // The golden ratio of 64 bits: bits of the product's upper part depend on all bits.
@@ -145,7 +148,7 @@ pub struct Demand {
     pub constraint: Constraint,
     /// The extra register that its code needs, if any.
     pub requirement: Option<Requirement>,
-    /// The value of [`ExtraRegister::LbrSelect`] that its samples need, if they have branch stacks.
+    /// The value of [`ExtraRegister::LbrSelect`] that it needs, if branches are recorded for it.
     pub lbr_select: Option<u32>,
     /// The key of events that can share its counter.
     pub key: Key,
@@ -163,8 +166,8 @@ impl Demand {
     }
 
     /// Returns whether an event with this demand can ride on the counter of one with the demand
-    /// `other`: both count the same, and at most one is sampled. An event with branch stacks does
-    /// not ride.
+    /// `other`: both count the same, and at most one is sampled. An event for which branches are
+    /// recorded does not ride.
     pub fn can_ride_on(&self, other: &Self) -> bool {
         self.key.is_equal(other.key)
             && self.lbr_select.is_none()
@@ -172,8 +175,9 @@ impl Demand {
             && self.constraint == other.constraint
     }
 
-    /// Returns a number that demands of events which can share a counter have in common, and others
-    /// almost never; 0 for an event that shares no counter, and for one that is sampled.
+    /// Returns a number that is equal for events that can share a counter, and almost always
+    /// different for others. Returns 0 for an event that shares no counter, is sampled, or has
+    /// branches recorded.
     pub const fn fingerprint(&self) -> u64 {
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
         if !self.key.counts_only() || self.lbr_select.is_some() {
@@ -250,7 +254,7 @@ mod tests {
             },
         ];
         assert!(others.iter().all(|other| !event.can_ride_on(other)));
-        // Branch stacks need a counter of their own, on which others may ride.
+        // An event with branch stacks does not ride, but others can ride on its counter.
         let branches = Demand {
             lbr_select: Some(1),
             ..offcore(1, true)

@@ -45,7 +45,8 @@ impl UnitMask {
 /// An entry of a model's table: the events that match, and their counters.
 ///
 /// An event select `config` matches if `((config & mask) - code) <= size`, in unsigned wrapping
-/// arithmetic. Mainline: `constraint_match()`, `arch/x86/events/perf_event.h`.
+/// arithmetic, and if its unit mask is as the entry's [`UnitMask`] demands. Mainline:
+/// `constraint_match()`, `arch/x86/events/perf_event.h`.
 ///
 /// # Examples
 ///
@@ -87,7 +88,7 @@ impl EventConstraint {
     pub const FIXED_MASK: u64 =
         EventSelect::RAW | EventSelect::IN_TX | EventSelect::IN_TX_CHECKPOINTED;
 
-    /// Makes an entry; `counters` has general-purpose counter n at bit n.
+    /// Makes an entry; `counters` has the bits of a [`CounterMask`], counter n at bit n.
     const fn new(code: u64, size: u64, mask: u64, counters: u64) -> Self {
         assert!(code & !mask == 0, "the code has bits that the mask drops");
         Self {
@@ -110,9 +111,9 @@ impl EventConstraint {
         Self::new(first, last - first, mask, counters)
     }
 
-    /// Matches the event `code` (event code and unit mask), which fixed counter `n` and every
-    /// general-purpose counter count. With a pseudo code, which has event code 0, only the fixed
-    /// counter counts it.
+    /// Matches the event `code` (event code and unit mask) without filters, which fixed counter `n`
+    /// and every general-purpose counter count. With a pseudo code, which has event code 0, only
+    /// the fixed counter counts it.
     pub const fn fixed(code: u64, n: u8) -> Self {
         match CounterId::fixed(n) {
             Some(counter) => Self::new(code, 0, Self::FIXED_MASK, counter.mask().bits()),
@@ -132,7 +133,7 @@ impl EventConstraint {
         Self::new(first as u64, size, EventSelect::EVENT, counters)
     }
 
-    /// Matches exactly this event: unit mask in bits 8-15, event code in bits 0-7.
+    /// Matches this event, with any filters: unit mask in bits 8-15, event code in bits 0-7.
     pub const fn event_and_umask(code: u64, counters: u64) -> Self {
         Self::new(code, 0, EventSelect::CODE, counters)
     }
@@ -191,8 +192,8 @@ impl EventConstraint {
         Self::new(first as u64, (last - first) as u64, 0xf0, counters)
     }
 
-    /// Matches the events of AMD's northbridge (`amd_is_nb_event()`). Counter n of every core of a
-    /// node is the northbridge's counter n, so two cores may not use the same one.
+    /// Matches the events of AMD's northbridge (`amd_is_nb_event()`). For these, counter n of every
+    /// core of a node is the northbridge's counter n, so two cores must not use the same one.
     pub const fn amd_northbridge(counters: u64) -> Self {
         let mut this = Self::new(0xe0, 0, 0xe0, counters);
         this.northbridge = true;
@@ -230,7 +231,8 @@ impl EventConstraint {
         self.counters.has_metrics()
     }
 
-    /// Matches like [`event`](Self::event) events that corrupt the sibling thread's counter.
+    /// Makes an entry like [`event`](Self::event), for events that corrupt the sibling thread's
+    /// counter.
     pub const fn corrupting_event(code: u8, counters: u64) -> Self {
         Self::event(code, counters).corrupting()
     }
@@ -265,7 +267,7 @@ impl EventConstraint {
         !self.counters.is_empty() && self.counters.is_subset(counters)
     }
 
-    /// Returns the lowest event select that the entry matches.
+    /// Returns the lowest event select that the entry matches, its [`UnitMask`] aside.
     pub const fn code(&self) -> u64 {
         self.code
     }
@@ -280,7 +282,7 @@ impl EventConstraint {
     }
 
     /// Returns whether the entry matches some event with the event code `event` (bits 0-7). Always
-    /// true if its size exceeds the event code.
+    /// true if its size exceeds 0xff, the highest event code.
     pub(in crate::logic) const fn may_match_event_code(&self, event: u64) -> bool {
         let mut step = 0;
         while step <= self.size && self.size <= EventSelect::EVENT {
@@ -318,7 +320,8 @@ impl EventConstraint {
 
     /// Returns whether this entry matches every event that `other` matches.
     ///
-    /// Exact for entries whose size only spans event codes, which all constructors make.
+    /// Exact for entries whose size only spans event codes, which all constructors make, but false
+    /// if this entry restricts the unit mask by a [`UnitMask`].
     pub(in crate::logic) const fn covers(&self, other: &Self) -> bool {
         let any_umask = matches!(self.umask, UnitMask::Any);
         if self.mask & other.mask != self.mask || !any_umask {
@@ -350,7 +353,7 @@ pub fn first_match(table: &[EventConstraint], select: EventSelect) -> Option<&Ev
 ///   shares a counter with this one without containing it, and the scheduler, which takes the
 ///   lowest free counter, could take a shared one while another is left. (Of 0x0f and 0xfe, the
 ///   first needs no flag: its counter 0, which the second cannot use, is taken first.) Fixed
-///   counters have no influence: the scheduler tries them first, and no two events share one.
+///   counters have no influence: the scheduler tries them first, and an entry names at most one.
 ///
 /// # Panics
 ///

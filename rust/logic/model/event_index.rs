@@ -55,7 +55,8 @@ impl EventIndex {
         Self(ranges)
     }
 
-    /// Returns the range of the table's entries that can match `select`.
+    /// Returns the range from the first to the last entry that can match an event with the event
+    /// code of `select`. Entries between these two may have other event codes.
     pub const fn range(&self, select: EventSelect) -> Range<usize> {
         let (first, end) = self.0[(select.bits() & EventSelect::EVENT) as usize];
         first as usize..end as usize

@@ -8,7 +8,7 @@ use crate::logic::regs::{
     extra_register::ExtraRegister, //
 };
 
-/// An entry of a model's table: an event, its register, and the register's valid bits.
+/// An entry of a model's table: an event, its register, and the bits of it that the event may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtraRegisterEvent {
     code: u64,
@@ -35,7 +35,8 @@ impl ExtraRegisterEvent {
         Self::new(code, ExtraRegister::OffcoreResponse0, valid)
     }
 
-    /// Makes an entry for an event that needs MSR_OFFCORE_RSP_1, with the same parameters.
+    /// Makes an entry for the event `code`, which needs MSR_OFFCORE_RSP_1. `valid` are the existing
+    /// bits of this register.
     pub const fn offcore_response_1(code: u64, valid: u64) -> Self {
         Self::new(code, ExtraRegister::OffcoreResponse1, valid)
     }
@@ -46,7 +47,8 @@ impl ExtraRegisterEvent {
         Self::new(code, ExtraRegister::LoadLatency, 0xffff)
     }
 
-    /// Makes an entry for an event that needs MSR_PEBS_FRONTEND, with the same parameters.
+    /// Makes an entry for the event `code`, which needs MSR_PEBS_FRONTEND. `valid` are the bits of
+    /// this register that this event may set.
     pub const fn frontend(code: u64, valid: u64) -> Self {
         Self::new(code, ExtraRegister::Frontend, valid)
     }
@@ -172,8 +174,8 @@ impl ExtraRegisters {
         }))
     }
 
-    /// Returns `select` with the event code for `register`, the register or the alternative of its
-    /// [requirement](Self::requirement).
+    /// Returns `select` with the event code and the unit mask for `register`, which is the register
+    /// or the alternative of its [requirement](Self::requirement).
     pub fn select_for(&self, select: EventSelect, register: ExtraRegister) -> EventSelect {
         let own = self.find(select).map(ExtraRegisterEvent::register);
         match self.event_of(register) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The events of loads and stores, shown in sysfs if PEBS exists: the name of each file, and its
-//! text.
+//! The events of loads and stores, shown in sysfs if PEBS exists, except [`AUXILIARY`], which is
+//! always shown: the name of each file, and its text.
 //!
 //! Mainline: `nhm_mem_events_attrs`, `snb_mem_events_attrs`, `hsw_mem_events_attrs`,
 //! `icl_events_attrs`, `glc_events_attrs`, `grt_mem_attrs`, `mem_is_visible()`,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The microarchitectures of both vendors, one constant each.
+//! The models: constants that describe the microarchitectures of Intel and AMD, and of Hygon, whose
+//! processors are AMD's Zen.
 //!
 //! A model holds the properties that its processors share. The machine's counters are from CPUID,
 //! and [`PmuInfo`](super::pmu::PmuInfo) combines the two. [`Model::needs`] lists features that the
@@ -91,7 +92,8 @@ pub use intel::skylake::{
 pub use intel::westmere::WESTMERE;
 pub use topdown_file::TopdownFile;
 
-/// All of Intel's models that have CPUID models, by age.
+/// Intel's models: big cores by age, then small cores by age. The architectural models, [`GENERIC`]
+/// and [`GENERIC_V5`], are not in the list: they are for processors without a table.
 pub const INTEL_MODELS: &[&Model] = &[
     &CORE2,
     &NEHALEM,
@@ -114,10 +116,10 @@ pub const INTEL_MODELS: &[&Model] = &[
     &GRACEMONT,
 ];
 
-/// All of AMD's models.
+/// AMD's models, one of which is also for Hygon's processors.
 pub const AMD_MODELS: &[&Model] = &[&AMD_K8, &AMD_15H, &AMD_ZEN, &AMD_ZEN_2, &AMD_ZEN_4];
 
-/// Returns all models of both vendors.
+/// Returns all models except the architectural ones.
 pub fn models() -> impl Iterator<Item = &'static &'static Model> + Clone {
     INTEL_MODELS.iter().chain(AMD_MODELS)
 }

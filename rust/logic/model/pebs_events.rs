@@ -2,10 +2,10 @@
 
 //! The events that can be sampled precisely (PEBS), and their counters.
 //!
-//! With `precise_ip`, the processor itself writes the sample. Each model supports this only for
-//! some events, or not on every counter that counts them. Each model has a table of these events,
-//! in which [`PmuInfo::precise_constraint`](crate::logic::pmu::PmuInfo::precise_constraint) looks
-//! up an event.
+//! With `precise_ip`, the processor itself writes the sample. Most models support this only for
+//! some events, or not on every counter that counts them. They have a table of these events, in
+//! which [`PmuInfo::precise_constraint`](crate::logic::pmu::PmuInfo::precise_constraint) looks up
+//! an event.
 //!
 //! Mainline: `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c`, and the tables before it.
 
@@ -26,18 +26,21 @@ pub enum PebsData {
     StoreLatency,
     /// The target of a store's data (Sandy Bridge, Ivy Bridge).
     Store,
-    /// Address and data source of a load (Haswell and later).
+    /// Nothing. The record has the address of a load (Haswell and later).
     Load,
-    /// Address of a store, and whether it hit the first level cache (Haswell and later).
+    /// Whether a store hit the first level cache. The record has the address of the store (Haswell
+    /// and later).
     StoreAddress,
-    /// An address, of a load or a store (Haswell and Broadwell: UOPS_RETIRED.ALL).
+    /// Nothing. The record has an address, of a load or a store (Haswell and Broadwell:
+    /// UOPS_RETIRED.ALL).
     Address,
 }
 
 /// An entry of a model's table: events that can be precise, and their counters.
 ///
-/// Edge, inversion, counter mask, any-thread and the in_tx filters have to be as in the entry's
-/// code, in which they are mostly 0.
+/// The flags of an event select (edge, inversion, counter mask, any-thread, pin control and the
+/// in_tx filters) have to be as in the entry's code, in which they are mostly 0, unless the entry
+/// allows any flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PebsEvent {
     constraint: EventConstraint,
@@ -67,13 +70,13 @@ impl PebsEvent {
         Self::new(code, code, EventSelect::CODE | Self::FLAGS, counters)
     }
 
-    /// Matches every event with this event code.
+    /// Matches every event with this event code, without flags.
     pub const fn event(code: u8, counters: u64) -> Self {
         let code = code as u64;
         Self::new(code, code, EventSelect::EVENT | Self::FLAGS, counters)
     }
 
-    /// Matches every event with an event code from `first` to `last`, both included.
+    /// Matches every event with an event code from `first` to `last`, both included, without flags.
     pub const fn events(first: u8, last: u8, counters: u64) -> Self {
         assert!(first < last, "an empty range");
         let mask = EventSelect::EVENT | Self::FLAGS;
@@ -198,7 +201,8 @@ pub enum PreciseDistribution {
     AsOtherPrecise,
     /// Instructions on fixed counter 0; other events as with lower precision.
     InstructionsOnFixed0,
-    /// Instructions on fixed counter 0, all other events on counter 0.
+    /// Instructions on fixed counter 0, all other events on counter 0, if it can count them
+    /// precisely.
     Fixed0AndCounter0,
     /// All events on counter 0.
     Counter0,

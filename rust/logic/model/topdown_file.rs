@@ -2,8 +2,8 @@
 
 //! The topdown method's events in sysfs.
 //!
-//! User space finds them by name in the PMU's `events/` directory, and multiplies their counts by
-//! the content of the `.scale` file.
+//! User space finds them by name in the PMU's `events/` directory. If an event has a `.scale` file,
+//! user space multiplies the event's count by the content of this file.
 
 /// A file of a topdown event in `events/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

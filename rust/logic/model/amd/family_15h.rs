@@ -2,9 +2,9 @@
 
 //! Family 15h, Bulldozer to Excavator: CPUID family 0x15.
 //!
-//! Six counters. The events of a unit can use three of them, or all. The counters of event 0x02e
-//! overlap with those of other events: mainline's scheduler refuses some sets with this event
-//! although they fit.
+//! Six counters. Most events of a unit can use three of them, or all; some events can use only one
+//! or two. The counters of event 0x02e overlap with those of other events: mainline's scheduler
+//! refuses some sets with this event although they fit.
 //!
 //! Mainline: `amd_get_event_constraints_f15h()`, `arch/x86/events/amd/core.c`.
 //! BKDG for family 15h, section 3.24.

@@ -2,10 +2,11 @@
 
 //! K8 to family 14h, and family 16h: CPUID families 0x0F to 0x14 and 0x16.
 //!
-//! Four counters, each for every event except the northbridge's.
+//! Four counters, each for every event. The cores of a node share their counters for the events of
+//! the northbridge.
 //!
-//! Mainline: `amd_hw_cache_event_ids`, `amd_hw_cache_event_ids_f17h`, `amd_perfmon_event_map`,
-//! `amd_get_event_constraints()`, `arch/x86/events/amd/core.c`.
+//! Mainline: `amd_hw_cache_event_ids`, `amd_perfmon_event_map`, `amd_get_event_constraints()`,
+//! `arch/x86/events/amd/core.c`.
 
 use super::COMMON;
 use crate::logic::{
@@ -90,7 +91,7 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(CounterMask::first_gp(4), 
     EventConstraint::amd_northbridge(0xf),
 ]);
 
-/// K8, K10 and the small cores after them.
+/// K8, K10 and the cores derived from them, and the small cores of families 14h and 16h.
 pub const AMD_K8: Model = Model {
     name: "K8 to family 14h, family 16h",
     needs: &[],

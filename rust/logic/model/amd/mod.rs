@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! AMD's families, a file each: data only.
+//! The models of AMD's and Hygon's processors: data only.
 
 pub(super) mod family_15h;
 pub(super) mod k8;

@@ -45,7 +45,8 @@ use crate::logic::{
     },
 };
 
-/// The maximum number of counters in CPUID. Up to Zen 3 there are six.
+/// The counters that the table may name: at least all that CPUID can report, 15. Up to Zen 4 there
+/// are six.
 const COUNTERS: CounterMask = CounterMask::first_gp(16);
 
 #[rustfmt::skip]

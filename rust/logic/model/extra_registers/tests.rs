@@ -146,7 +146,7 @@ fn the_code_follows_the_register() {
     }
 }
 
-/// So an event that changes its code keeps its constraint.
+/// An event that moves to the other register changes its code, and must keep its constraint.
 #[test]
 fn twins_have_the_same_constraint() {
     for model in INTEL_MODELS {

@@ -129,7 +129,7 @@ pub(super) const PLUS_CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_MISP_RETIRED.ALL_BRANCHES
 ]);
 
-/// The topdown method's events, in slots of three a cycle.
+/// The topdown method's events, for three slots per cycle.
 #[rustfmt::skip]
 const TOPDOWN_FILES: &[TopdownFile] = &[
     TopdownFile::new("topdown-total-slots", "event=0x3c\n"), // CPU_CLK_UNHALTED.CORE_P
@@ -140,7 +140,7 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
     TopdownFile::new("topdown-slots-retired", "event=0xc2\n"), // UOPS_RETIRED.ANY
 ];
 
-/// The topdown method's events of Goldmont Plus, in slots of four a cycle.
+/// The topdown method's events of Goldmont Plus, for four slots per cycle.
 #[rustfmt::skip]
 const PLUS_TOPDOWN_FILES: &[TopdownFile] = &[
     TopdownFile::new("topdown-total-slots", "event=0x3c\n"), // CPU_CLK_UNHALTED.CORE_P

@@ -89,7 +89,7 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x05d0), // MEM_UOPS_RETIRED.LOAD_LATENCY
 ]);
 
-/// The generic cache events: Goldmont Plus's, with other responses.
+/// The generic cache events: Goldmont Plus's, except these.
 #[rustfmt::skip]
 const CACHE_EVENTS: CacheEvents = PLUS_CACHE_EVENTS.with(&[
     // OCR.DEMAND_DATA_RD.L3_MISS

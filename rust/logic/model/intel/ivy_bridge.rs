@@ -101,7 +101,8 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::any(0xf),
 ]);
 
-/// The architectural events, and the cycles without a micro-operation.
+/// The architectural events; and as stalled cycles of the front end, the cycles in which no
+/// micro-operation is issued.
 const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
     // UOPS_ISSUED.ANY
     .with(
@@ -117,7 +118,8 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
 ]);
 
-/// The extra registers that events need on servers, with remote memory.
+/// The extra registers that events need on servers, where the offcore response registers also have
+/// the bits of remote memory.
 #[rustfmt::skip]
 const SERVER_EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::offcore_response_0(0x01b7, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Intel's microarchitectures, a file each: data only.
+//! The models of Intel's processors: data only.
 
 pub(super) mod broadwell;
 pub(super) mod core2;

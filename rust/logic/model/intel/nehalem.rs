@@ -101,7 +101,8 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::exact(0x1080_00c0, 0xf), // INST_RETIRED.ANY_P, inv=1, cmask=16 (cycles:p)
 ]);
 
-/// The architectural events, and the cycles without a micro-operation.
+/// The architectural events; and as stalled cycles, the cycles in which no micro-operation is
+/// issued (front end) or executed (back end).
 const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
     // UOPS_ISSUED.ANY
     .with(

@@ -113,7 +113,8 @@ const PEBS_EVENTS: PebsEvents = PebsEvents::checked(COUNTERS, &[
     PebsEvent::any(0xf),
 ]);
 
-/// The architectural events, and the cycles without a micro-operation.
+/// The architectural events; and as stalled cycles, the cycles in which no micro-operation is
+/// issued (front end) or dispatched (back end).
 const HARDWARE_EVENTS: HardwareEvents = HardwareEvents::ARCHITECTURAL
     // UOPS_ISSUED.ANY
     .with(
@@ -134,7 +135,8 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::load_latency(0x01cd), // MEM_TRANS_RETIRED.LOAD_LATENCY
 ]);
 
-/// The extra registers that events need on servers, with remote memory.
+/// The extra registers that events need on servers, where the offcore response registers also have
+/// the bits of remote memory.
 #[rustfmt::skip]
 const SERVER_EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::offcore_response_0(0x01b7, 0x3f_ffff_8fff), // OFFCORE_RESPONSE_0
@@ -185,7 +187,7 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(Node, Prefetch, Miss, 0x01b7).offcore(0x1f_ff80_0030),
 ]);
 
-/// The topdown method's events, in slots of four a cycle.
+/// The topdown method's events, for four slots per cycle.
 #[rustfmt::skip]
 pub(in crate::logic::model) const TOPDOWN_FILES: &[TopdownFile] = &[
     TopdownFile::new("topdown-slots-issued", "event=0xe,umask=0x1\n"), // UOPS_ISSUED.ANY

@@ -101,7 +101,7 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Branch, Read, Miss, 0x00c5), // BR_INST_RETIRED.MISPRED
 ]);
 
-/// The topdown method's events, in slots of two a cycle.
+/// The topdown method's events, for two slots per cycle.
 #[rustfmt::skip]
 const TOPDOWN_FILES: &[TopdownFile] = &[
     TopdownFile::new("topdown-total-slots", "event=0x3c\n"), // CPU_CLK_UNHALTED.CORE_P

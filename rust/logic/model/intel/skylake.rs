@@ -150,7 +150,7 @@ pub(in crate::logic::model) const CACHE_EVENTS: CacheEvents = CacheEvents::check
     CacheEvent::new(Node, Write, Miss, 0x01b7).offcore(0x1f_f800_0002),
 ]);
 
-/// The topdown method's events, in slots of four a cycle.
+/// The topdown method's events, for four slots per cycle.
 #[rustfmt::skip]
 const TOPDOWN_FILES: &[TopdownFile] = &[
     TopdownFile::new("topdown-slots-issued", "event=0xe,umask=0x1\n"), // UOPS_ISSUED.ANY
