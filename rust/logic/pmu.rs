@@ -147,10 +147,11 @@ impl PmuInfo {
     /// Returns the counters that the event `select` may use.
     ///
     /// The result is the first match in the model's table, or else all general-purpose counters.
-    /// Excludes absent counters, and the counters that cannot count user mode alone or discard the
-    /// counts of aborted transactions if the event needs this. Without PERF_METRICS, which only
-    /// hypervisors hide, a topdown metric counts all slots. Mainline: `x86_get_event_constraints()`
-    /// and `hsw_get_event_constraints()`, `arch/x86/events/intel/core.c`.
+    /// Excludes absent counters. For an event that counts only user mode, also excludes the
+    /// counters that need kernel mode; for an event with in_tx_cp, those that cannot discard the
+    /// counts of aborted TSX transactions. Without PERF_METRICS, which only hypervisors hide, a
+    /// topdown metric counts all slots. Mainline: `x86_get_event_constraints()` and
+    /// `hsw_get_event_constraints()`, `arch/x86/events/intel/core.c`.
     pub fn constraint(&self, select: EventSelect) -> Constraint {
         let present = self.capabilities.all();
         let table = self.model.event_constraints.get(self.index.range(select));
@@ -164,7 +165,8 @@ impl PmuInfo {
         self.restricted(select, constraint)
     }
 
-    /// Returns the maximum `precise_ip`; 0 without PEBS.
+    /// Returns the maximum `precise_ip` that CPUID and the model allow; 0 without PEBS. The driver
+    /// allows less with some microcode versions.
     ///
     /// Mainline: `x86_pmu_max_precise()`, `arch/x86/events/core.c`.
     pub fn max_precise(&self) -> u8 {
@@ -185,9 +187,10 @@ impl PmuInfo {
     /// Returns the counters that the event `select` may use with a `precise_ip` of 1 to 3.
     ///
     /// The result is the first match in the model's table of precise events. Without a match, it is
-    /// every counter that counts the event or, on most models, none. Mainline:
+    /// every counter that counts the event or, on most models, none. With a `precise_ip` of 3, the
+    /// model's [`PreciseDistribution`] replaces or restricts this result. Mainline:
     /// `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c`, and for the maximum precision
-    /// `icl_get_event_constraints()` to `glp_get_event_constraints()`,
+    /// `icl_get_event_constraints()` to `tnt_get_event_constraints()`,
     /// `arch/x86/events/intel/core.c`.
     ///
     /// # Examples
@@ -245,10 +248,10 @@ impl PmuInfo {
         constraint
     }
 
-    /// Returns `constraint` without the counters that cannot count user mode alone or discard the
-    /// counts of aborted transactions if the event needs this. Drops the northbridge flag on
-    /// processors with core performance counter extensions, where AMD's northbridge has a PMU of
-    /// its own.
+    /// Returns `constraint` without the counters that need kernel mode, if `select` counts only
+    /// user mode, and without those that cannot discard the counts of aborted TSX transactions, if
+    /// it has in_tx_cp. Drops the northbridge flag on processors with core performance counter
+    /// extensions, where AMD's northbridge has a PMU of its own.
     fn restricted(&self, select: EventSelect, mut constraint: Constraint) -> Constraint {
         constraint.northbridge &= self.capabilities.interface == Interface::AmdLegacy;
         if select.has(EventSelect::USR) && !select.has(EventSelect::OS) {
@@ -296,8 +299,10 @@ impl PmuInfo {
             .filter_map(|(name, bits, exists)| exists.then_some((name, bits)))
     }
 
-    /// Returns the event select of a generic hardware event; `None` if the model has no such event
-    /// or CPUID marks it as absent. Sysfs does not show absent events.
+    /// Returns the event select of a generic hardware event; `None` if the model has no such event,
+    /// or if CPUID marks it as absent and the model has no
+    /// [substitute](Quirk::BranchMissesExecuted) for it. Sysfs shows the events that have an event
+    /// select.
     pub fn hardware_event(&self, id: HardwareId) -> Option<EventSelect> {
         let absent_bit = match id {
             HardwareId::CpuCycles => Some(0),
@@ -405,15 +410,16 @@ impl fmt::Display for VendorName {
 /// Reason why a PMU is not supported. The text says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// The CPU is neither Intel's nor AMD's: the driver does not know the interface of its PMU.
+    /// The CPU is not Intel's, AMD's or Hygon's: the driver does not know the interface of its PMU.
     Vendor(VendorName),
     /// Cores of different kinds, each with a PMU of its own.
     Hybrid,
-    /// No architectural PMU, on bare metal.
+    /// No usable PMU in CPUID, on bare metal: leaf 0xA, or 0x8000_0022 of AMD's processors.
     NoPmu,
-    /// No architectural PMU, in a virtual machine.
+    /// No usable PMU in CPUID, in a virtual machine.
     NoVirtualPmu,
-    /// An Intel CPU that needs a table of its own, which is missing.
+    /// A CPU that needs a table of its own, which is missing: an Intel CPU for which mainline has
+    /// one, or an AMD CPU of an old family or an unknown model.
     Model {
         /// Display family.
         family: u16,

@@ -44,12 +44,13 @@ pub enum Refusal {
     PreciseGuestBranches,
     /// attr.precise_ip on an event that cannot be precise. EINVAL.
     NeverPrecise,
-    /// A sample period shorter than the model allows. EINVAL.
+    /// A sample period shorter than the model allows; also a change of the period to 1 if the event
+    /// counts all branches, which would need BTS. EINVAL.
     PeriodTooShort,
     /// Undefined bits of attr.config4. The built-in driver ignores them. EINVAL.
     FieldAbsent,
-    /// `rand_seed` without `rand_mask`; both are fields of attr.config3. EINVAL. Here and below,
-    /// the built-in driver, which has neither field, ignores attr.config3.
+    /// `rand_seed` without `rand_mask`; both are fields of attr.config3. EINVAL. This and the next
+    /// four refusals are this driver's own: the built-in driver ignores attr.config3.
     RandomSeedAlone,
     /// `rand_mask` on an event that does not sample. EINVAL.
     RandomCounting,
@@ -59,7 +60,8 @@ pub enum Refusal {
     RandomPrecise,
     /// A `rand_mask` that is not smaller than the sample period. EINVAL.
     RandomMaskTooWide,
-    /// `switch` (attr.config4) on an event that does not lead its group. EINVAL.
+    /// `switch` (attr.config4) on an event that does not lead its group. EINVAL. This and the next
+    /// three refusals are this driver's own: the built-in driver ignores attr.config4.
     SwitchOfMember,
     /// `switch` on an event that does not sample. EINVAL.
     SwitchCounting,
@@ -67,7 +69,8 @@ pub enum Refusal {
     SwitchPinned,
     /// `switch` on a kernel on which it was not tried. EOPNOTSUPP.
     SwitchUntried,
-    /// Extended registers (XMM) in a sample. EINVAL.
+    /// Extended registers (XMM) in a sample that cannot have them: only precise samples of some
+    /// CPUs can, for attr.sample_regs_intr. EINVAL.
     ExtendedRegisters,
     /// A branch stack with branch counters. EINVAL.
     BranchCounters,
@@ -82,7 +85,9 @@ pub enum Refusal {
     CallStackFilter,
     /// A branch stack while Intel PT or BTS, which exclude branch records, is in use. EBUSY.
     BranchStackExcluded,
-    /// attr.aux_output on an event that is not precise. EINVAL.
+    /// attr.aux_output, on Intel's PMUs: the driver sends no PEBS records to Intel PT. EINVAL. A
+    /// precise event fails with EOPNOTSUPP on the built-in driver, and is accepted on some small
+    /// cores.
     AuxOutput,
     /// A topdown event with a filter or a value. EINVAL.
     TopdownFilter,
@@ -92,9 +97,10 @@ pub enum Refusal {
     MetricWithoutSlots,
     /// A topdown metric in a group whose leader samples the slots. EINVAL.
     MetricOfSampledSlots,
-    /// Load latencies without their auxiliary event before them in the group. ENODATA.
+    /// A load latency event whose samples have a data source, without its auxiliary event before it
+    /// in the group. ENODATA.
     LoadLatencyAlone,
-    /// Any-thread counting before version 3. EINVAL.
+    /// Any-thread counting before version 3 of architectural performance monitoring. EINVAL.
     AnyThreadAbsent,
     /// Any-thread counting by a user who may not observe other tasks. EACCES.
     AnyThreadNotPermitted,
@@ -103,19 +109,21 @@ pub enum Refusal {
     /// A short sample period with in_tx_cp: each overflow would abort the TSX transaction, which
     /// would revert the overflow, again and again. EOPNOTSUPP.
     CheckpointedPeriod,
-    /// A value (attr.config1) with bits that the event's extra register does not have. EINVAL.
+    /// A value with bits that the event's extra register does not have: a raw event's attr.config1,
+    /// or the value for a cache event in the model's table. EINVAL.
     ExtraRegisterValue,
     /// An event whose extra register this machine does not have. ENXIO.
     ExtraRegisterAbsent,
     /// A sample of every branch, because BTS is not supported. EOPNOTSUPP.
     EveryBranch,
-    /// A sampling event on a kernel where the driver cannot pass overflows to the perf core.
-    /// EOPNOTSUPP; the built-in driver samples.
+    /// A sampling event, because the driver cannot find the functions that pass overflows to the
+    /// perf core, or the CPU has no local APIC. EOPNOTSUPP; the built-in driver can sample in the
+    /// first case.
     Sampling,
     /// No counter of this machine can count the event. EINVAL.
     NoCounter,
-    /// The events do not fit on the counters together. EINVAL from the validation of a group,
-    /// EAGAIN from adding it to a busy PMU (the perf core treats both alike).
+    /// The events do not fit on the counters together. EINVAL, from the validation of a group and
+    /// from adding events to a busy PMU.
     DoesNotFit(Shortage),
     /// The events fit only without the current [`Limits`](crate::logic::sched::limits::Limits).
     /// Errno as for [`DoesNotFit`](Self::DoesNotFit).
@@ -123,8 +131,8 @@ pub enum Refusal {
     /// The events need more values at the same time than there are extra registers for them. Errno
     /// as for [`DoesNotFit`](Self::DoesNotFit).
     ExtraRegisterTaken,
-    /// The events fit only without the values that the core's other thread has in these registers
-    /// now.
+    /// The events fit only without the values that the core's other thread has in the extra
+    /// registers now. Errno as for [`DoesNotFit`](Self::DoesNotFit).
     ExtraRegisterLimited,
 }
 

@@ -3,10 +3,11 @@
 //! The checks of attributes for AMD's PMUs.
 //!
 //! There are fewer checks than for Intel's: no extra registers, no topdown events, no counting for
-//! all threads of a core, no limit on periods. The driver passes precise events to IBS before these
-//! checks. Branch stacks are refused as on a CPU without BRS and LbrExtV2. Mainline:
-//! `amd_pmu_hw_config()` and `amd_core_hw_config()`, `arch/x86/events/amd/core.c`;
-//! `x86_pmu_hw_config()`, `arch/x86/events/core.c`.
+//! all threads of a core, no limit on periods. The driver first offers precise events without
+//! extensions to IBS, if the machine has it; these checks refuse all precise events. Branch stacks
+//! need LbrExtV2: the driver does not use BRS. Mainline: `amd_pmu_hw_config()` and
+//! `amd_core_hw_config()`, `arch/x86/events/amd/core.c`; `x86_pmu_hw_config()`,
+//! `arch/x86/events/core.c`.
 //!
 //! Context: as for [`configure`](super::configure).
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The fields of a `perf_event_attr` that decide whether and how an event can be counted.
+//! The fields of a `perf_event_attr` and the facts about the event's group that decide whether and
+//! how the event can be counted.
 
 /// The values of attr.type that this PMU distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ impl EventType {
     }
 }
 
-/// The fields of a `perf_event_attr` that this PMU checks.
+/// The fields of a `perf_event_attr` that this PMU checks, and facts about the event's group.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes {
     /// attr.type.
@@ -36,7 +37,7 @@ pub struct Attributes {
     pub config: u64,
     /// attr.config1: the value of the extra register, for a raw event that needs one.
     pub config1: u64,
-    /// attr.config2, which no event uses.
+    /// attr.config2, which no event uses. Topdown events are refused if it is not 0.
     pub config2: u64,
     /// attr.config3: the random part of sample periods.
     pub config3: u64,

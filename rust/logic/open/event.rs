@@ -55,7 +55,8 @@ pub struct Event {
 
 impl Event {
     /// Returns the counters that may count the event on `pmu`; none if no counter is precise for
-    /// it.
+    /// it. KVM's event for the branch records of a guest gets only [`CounterId::GUEST_BRANCHES`],
+    /// which stands for the records.
     pub fn constraint(&self, pmu: &PmuInfo) -> Constraint {
         if self.branches.is_some_and(|request| request.is_of_guest()) {
             return Constraint::any_of(CounterId::GUEST_BRANCHES.mask());
@@ -103,13 +104,13 @@ pub(super) fn period(attr: &Attributes, limits: PeriodLimits, select: EventSelec
 /// Returns the first period of an event with a sample frequency; the perf core adjusts it later.
 ///
 /// Based on an estimate of the event's rate on a CPU at 1 GHz that is idle half of the time.
-/// Mainline: `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c`.
+/// Mainline: `intel_pmu_freq_start_period()`, `arch/x86/events/intel/core.c`, on Intel's PMUs only.
 fn first_period(attr: &Attributes, limits: PeriodLimits, select: EventSelect) -> u64 {
     const OFTEN: u64 = 500_000_000;
     const BRANCHES: u64 = OFTEN / 4;
     const CACHES: u64 = OFTEN / 20;
-    /// For events with an unknown rate: half of 127, the shortest period that Intel recommends for
-    /// any event at perf's default frequency of 4000.
+    /// For events with an unknown rate. At perf's default frequency of 4000, the period is half of
+    /// 127, the shortest one that Intel recommends for any event.
     const UNKNOWN: u64 = 64 * 4000;
 
     let rate = match attr.event_type {

@@ -2,10 +2,10 @@
 
 //! The checks of attributes for Intel's PMUs.
 //!
-//! The checks, their order and their errnos are mainline's. This driver does not use BTS, and
-//! refuses requests for it as mainline does on hardware without BTS. Mainline:
-//! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c` and
-//! `arch/x86/events/intel/core.c`.
+//! The checks, their order and their errnos are mainline's, except that attr.aux_output is refused
+//! for precise events, too. This driver does not use BTS, and refuses requests for it as mainline
+//! does on hardware without BTS. Mainline: `x86_pmu_event_init()` to `hsw_hw_config()`, in
+//! `arch/x86/events/core.c` and `arch/x86/events/intel/core.c`.
 //!
 //! Context: as for [`configure`](super::configure).
 
@@ -222,8 +222,8 @@ fn any_thread(
     Ok(select.with(EventSelect::ANY, pmu.capabilities.any_thread))
 }
 
-/// Refuses load latency events without the auxiliary event before them in the group, on models that
-/// need it.
+/// Refuses load latency events whose samples have a data source, without the auxiliary event before
+/// them in the group, on models that need it.
 fn load_latency(pmu: &PmuInfo, attr: &Attributes) -> Result<(), Refusal> {
     let alone = pmu.model.has(Quirk::LoadLatencyNeedsAuxiliary)
         && attr.config & EventSelect::CODE == LOAD_LATENCY
@@ -236,7 +236,7 @@ fn load_latency(pmu: &PmuInfo, attr: &Attributes) -> Result<(), Refusal> {
     }
 }
 
-/// Adds in_tx and in_tx_cp on CPUs with TSX, and drops them on others.
+/// Adds in_tx and in_tx_cp on CPUs with TSX whose model has these filters; otherwise drops them.
 ///
 /// Only raw events can have them, because the config of a generic event is an id. Mainline:
 /// `hsw_hw_config()`, `arch/x86/events/intel/core.c`.

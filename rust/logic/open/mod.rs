@@ -35,7 +35,8 @@ use extensions::Extensions;
 /// Translates `attr` to an event of `pmu`.
 ///
 /// `has_register` returns whether this machine has an extra register. `allow_any_thread` is
-/// `perf_allow_cpu()`; it is called, once, if the event requests any-thread counting.
+/// `perf_allow_cpu()`; it is called at most once, and only if a raw event requests any-thread
+/// counting and no other check has failed before.
 ///
 /// # Errors
 ///

@@ -115,8 +115,8 @@ pub(super) fn apply(
         return (select, None);
     };
     let level = attr.precise_ip;
-    // The PEBS buffer raises the PMI, not the counter.
     let select = pmu.model.cycles_alias.apply(select, level);
+    // The PEBS buffer raises the PMI, not the counter.
     let select = select.with(EventSelect::INT, false);
     let line = pmu.model.pebs_events.find(select);
     let wakes_by_samples = attr.wakeup_events != 0 && !attr.watermark;
@@ -135,10 +135,11 @@ pub(super) fn apply(
     )
 }
 
-/// Returns whether records contain all data for the samples of `attr`, so that they can be read
-/// later. Mainline: `intel_pmu_large_pebs_flags()`, `arch/x86/events/intel/core.c`. If the last
-/// branch is needed to find addresses, mainline lets records wait, too, and uses the last branch at
-/// the PMI for all of them.
+/// Returns whether records can be read later: they contain all data for the samples of `attr`, and
+/// no sample pauses or resumes an AUX trace or ends the turn. Mainline:
+/// `intel_pmu_large_pebs_flags()`, `arch/x86/events/intel/core.c`. If the last branch is needed to
+/// find addresses, mainline lets records wait, too, and uses the last branch at the PMI for all of
+/// them.
 fn can_wait(pmu: &PmuInfo, attr: &Attributes, format: PebsFormat) -> bool {
     if attr.has_aux_action || attr.ends_turns() || needs_branches(pmu, attr) {
         return false;

@@ -242,7 +242,7 @@ fn refusals_in_mainlines_order() {
             attr.sample_period = 1 << 20;
         }),
     ];
-    // This PEBS format allows a precise_ip of 2 even without branch records.
+    // With this PEBS format and without branch records, the maximum precise_ip is 2.
     let mut haswell = haswell();
     haswell.capabilities.pebs_format = Some(PebsFormat::Nehalem);
     for (i, (refusal, _)) in faults.iter().enumerate() {

@@ -28,8 +28,9 @@ const LAST_METRIC: u64 = 0x8700;
 /// can do this. No supported model can, so the bit has no effect.
 const METRICS_CLEAR: u64 = 1;
 
-/// Refuses filters and values for topdown events, and metrics in groups that slots do not lead, on
-/// a PMU with PERF_METRICS. Without PERF_METRICS, a metric counts all slots.
+/// Refuses filters and values for topdown events, sampling metrics, and metrics in groups whose
+/// leader does not count slots, on a PMU with PERF_METRICS. Without PERF_METRICS, a metric counts
+/// all slots.
 ///
 /// A metric that the model lacks is a meaningless event that may use any counter, as in mainline.
 ///
