@@ -2,9 +2,10 @@
 
 //! The PMU as CPUID and IA32_PERF_CAPABILITIES describe it.
 //!
-//! This is the driver's only decoder. It executes no instruction: the driver fills in a [`Cpuid`].
-//! Intel's PMUs have leaf 0xA. AMD's have no leaf before PerfMonV2: the number of counters follows
-//! from the family and a feature bit.
+//! No other module decodes the two, except that `rust/x86` checks whether PERF_METRICS exists. This
+//! module executes no instruction: the driver fills in a [`Cpuid`]. Intel's PMUs have leaf 0xA.
+//! AMD's have no leaf before PerfMonV2: a feature bit, PerfCtrExtCore, distinguishes six counters
+//! from four.
 
 mod builder;
 mod pebs_format;
@@ -39,9 +40,9 @@ pub struct Leaf {
 pub struct Cpuid {
     /// Leaf 0x0: highest basic leaf, vendor.
     pub leaf_0: Leaf,
-    /// Leaf 0x1: family, model, PDCM, hypervisor.
+    /// Leaf 0x1: family, model, PDCM, the debug store (DS, DTES64), hypervisor.
     pub leaf_1: Leaf,
-    /// Leaf 0x7: HLE, RTM, hybrid.
+    /// Leaf 0x7: HLE, RTM, TSX_FORCE_ABORT, RTM_ALWAYS_ABORT, hybrid, architectural LBRs.
     pub leaf_7: Leaf,
     /// Leaf 0xA: architectural performance monitoring.
     pub leaf_a: Leaf,
@@ -134,12 +135,12 @@ impl Cpuid {
         bit(self.leaf_7.edx, 15)
     }
 
-    /// Returns whether TSX (RTM or HLE) exists, and so the in_tx filters.
+    /// Returns whether TSX (RTM or HLE) exists, which the in_tx filters need.
     pub const fn has_tsx(&self) -> bool {
         self.has_rtm() || bit(self.leaf_7.ebx, 4)
     }
 
-    /// Returns whether RTM exists. If so, sysfs shows the in_tx formats.
+    /// Returns whether RTM exists. Without it, sysfs does not show the in_tx formats.
     pub const fn has_rtm(&self) -> bool {
         bit(self.leaf_7.ebx, 11)
     }
@@ -326,7 +327,7 @@ pub struct Capabilities {
     pub any_thread: bool,
     /// Set if TSX exists, RTM or HLE.
     pub tsx: bool,
-    /// Set if RTM exists. If so, sysfs shows the in_tx formats.
+    /// Set if RTM exists. If so, and if the model has in_tx filters, sysfs shows the in_tx formats.
     pub rtm: bool,
     /// Set if TSX transactions corrupt general-purpose counter 3.
     pub tsx_uses_counter_3: bool,
@@ -350,12 +351,12 @@ impl Capabilities {
     /// Decodes CPUID and, if it exists, IA32_PERF_CAPABILITIES.
     ///
     /// Returns `None` if CPUID describes no usable PMU: no version, too few architectural events,
-    /// no counter, an impossible counter width.
+    /// no general-purpose counter, counters of less than 32 bits or of an impossible width.
     ///
     /// General-purpose counters: at most [`ADDRESSABLE_GP`].
     ///
-    /// Fixed counters: up to version 4, CPUID has their number, and on bare metal there are at
-    /// least three, whatever the number is (mainline: `intel_pmu_init()`,
+    /// Fixed counters: version 1 has none. In versions 2 to 4, CPUID has their number, and on bare
+    /// metal there are at least three, whatever the number is (mainline: `intel_pmu_init()`,
     /// `arch/x86/events/intel/core.c`). From version 5 on there is also a mask, and a counter
     /// exists if the number or the mask includes it (SDM volume 2A, CPUID, leaf 0AH, ECX; mainline
     /// only uses the mask).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The types of cores in a machine. CPUs whose cores are of one type have one PMU.
+//! The types of cores in a machine. All CPUs whose cores are of the same type share one PMU.
 //!
 //! Most machines have one type, hybrids two or three.
 
@@ -108,8 +108,8 @@ impl<T> PerType<T> {
     /// Applies `take` to the items in reverse order. If it fails, reverts the items taken so far in
     /// the opposite order by `revert`.
     ///
-    /// Then fails with the items and the error; items for which `revert` returns [`None`] are
-    /// missing.
+    /// Then fails with the items and the error. Items for which `revert` returns [`None`] are
+    /// missing, and later items move up to their places.
     pub fn take_all<U, E>(
         self,
         mut take: impl FnMut(T) -> Result<U, (T, E)>,

@@ -12,7 +12,7 @@
 //!  tried          the kernel versions that features were tried on
 //!  capabilities   CPUID: the counters and features of the PMU
 //!  model          the processor model: constraints, extra registers, generic events, errata
-//!  pmu            both together: the constraint of an event on this machine
+//!  pmu            the model and the capabilities of this machine: the constraint of an event
 //!
 //!  perf_event_open()
 //!  open           the checks of attributes ──► event select, period, or a refusal
@@ -36,9 +36,10 @@
 //! `Documentation/architecture.md` lists the modules in an order in which each imports only from
 //! those below it.
 //!
-//! Most functions run with interrupts off; some, such as those of [`pmi`] and [`regs::period`],
-//! also run in NMI context. None panics, all loops are bounded, and arithmetic that may wrap is
-//! marked as wrapping.
+//! The functions for loading, `perf_event_open()` and `mmap()` run in process context, most others
+//! with interrupts off; some, such as those of [`pmi`] and [`regs::period`], also run in NMI
+//! context. Only the constructors and checks of the models' tables can panic, all loops are
+//! bounded, and arithmetic that may wrap is marked as wrapping.
 
 #![forbid(unsafe_code)]
 

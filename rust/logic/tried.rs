@@ -91,7 +91,7 @@ impl Feature {
         }
     }
 
-    /// Returns whether the feature was tried on a kernel of `version`.
+    /// Returns whether the feature was tried on a kernel of `version`; `false` for [`None`].
     pub fn was_tried_on(self, version: Option<Version>) -> bool {
         version.is_some_and(|version| self.tried().contains(&version))
     }

@@ -71,8 +71,8 @@ impl Mappings {
 
     /// Removes a mapping in `space`.
     pub fn unmap(&mut self, space: u64) {
-        // An address space lives as long as it has mappings, so the number cannot belong to a later
-        // one.
+        // An address space lives as long as it has mappings, so no other address space can have
+        // this number.
         if self.own != 0 && self.space == space {
             self.own = self.own.saturating_sub(1);
         } else {
