@@ -18,10 +18,11 @@ const LONGEST: u64 = 64;
 /// Number of words for the numbers of keys: keys of a hundred events mostly have different numbers.
 const SEEN: usize = 16;
 
-/// The most different events whose copies are recognized.
+/// Maximum number of different events whose copies are recognized.
 const EVENTS: usize = 32;
 
-/// The demand of all groups of a context. Removed groups stay included for some intervals.
+/// The demand of all groups of a context, or of those that can be on the CPU together with its
+/// current task. Removed groups stay included for some intervals.
 ///
 /// # Examples
 ///
@@ -50,7 +51,8 @@ pub struct ContextWants {
     seen: [u64; SEEN],
     /// The [fingerprints](Demand::fingerprint) of the first events that can share counters.
     events: [u64; EVENTS],
-    /// Number of intervals since the first removal of an included event; 0 if none was removed.
+    /// 1 plus the number of intervals since the first removal of an included event; 0 if none was
+    /// removed; at least [`LONGEST`] after a group has grown.
     stale: u64,
 }
 
@@ -78,9 +80,9 @@ impl ContextWants {
         }
     }
 
-    /// Adds the key of an event with this `demand`, before its group is [added](Self::add).
-    /// Returns whether an equal event was added before; `false` if there are too many different
-    /// events to know.
+    /// Adds the key of an event with this `demand`, before its group is [added](Self::add). Returns
+    /// whether an equal event was added before; `false` also for a sampled event, for one that
+    /// shares no counter, and if there are too many different events to know.
     ///
     /// Equal events of one group count as events of two groups; then a search for groups that can
     /// ride may be in vain.

@@ -3,7 +3,7 @@
 //! The limit on turns that end by overflow.
 //!
 //! Ending a turn by overflow costs two interrupts and the placing of all groups, and no limit of
-//! the perf core covers this cost. So it may take only a part of the time.
+//! the perf core covers this cost. So such ends may take only a part of the time.
 
 /// The default limit on the part of the time that ending turns by overflow may take, in percent.
 /// The same as the default of `kernel.perf_cpu_time_max_percent` for samples.

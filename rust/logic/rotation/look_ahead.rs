@@ -54,7 +54,7 @@ pub struct Found<G> {
     groups: [Option<G>; MOST_FOUND],
     /// The remaining counters, as [`CpuSchedule::reach`] returns them.
     pub reach: CounterMask,
-    /// The refusal of a group that would fit without the current limits, if there was one.
+    /// The last refusal of a group that would fit without the current limits, if there was one.
     pub refusal: Option<Refusal>,
     /// Number of groups that were tried.
     pub looked_at: u32,
@@ -69,8 +69,8 @@ impl<G: Copy> Found<G> {
         looked_at: 0,
     };
 
-    /// Returns the groups that fit, in their order, including groups that [may not
-    /// pass](Waiting::may_pass).
+    /// Returns the groups that fit, in the order in which they were found, including groups that
+    /// [may not pass](Waiting::may_pass). Groups of the other [kind](look_ahead) come last.
     pub fn groups(&self) -> impl Iterator<Item = G> + '_ {
         self.groups.iter().flatten().copied()
     }
@@ -102,7 +102,9 @@ pub struct Search<'a> {
     pub limits: Limits,
     /// The demand of all groups of the context, if known.
     pub wants: Option<&'a Wants>,
-    /// The demand of the active groups, if `wants` is known. The search adds the groups that fit.
+    /// The demand of the active groups, without a group that was just placed; [`Wants::NOTHING`] if
+    /// `wants` is unknown, or if no group could use the counters. The search adds the groups that
+    /// fit.
     pub active: &'a mut Wants,
     /// The active events on general-purpose counters that rotate with the groups; [`None`] if their
     /// kind does not matter.
@@ -118,9 +120,9 @@ pub struct Search<'a> {
 }
 
 /// Finds `groups` that fit beside the events of `schedule`. The groups are behind an offered one,
-/// and are tried in their order. The caller makes the perf core offer the found groups as well. It
-/// brings those that [may not pass](Waiting::may_pass) forward, in front of the offered one, and
-/// makes the perf core offer all groups again. If only the sibling keeps others from fitting
+/// and are tried in their order. The caller makes the perf core offer the found groups that [may
+/// pass](Waiting::may_pass). It brings the other found groups forward, in front of the offered one,
+/// and then the perf core offers all groups again. If only the sibling keeps others from fitting
 /// ([`Found::refusal`]), the thread is to wait for the sibling.
 ///
 /// `found` must be [`Found::NOTHING`]. It is an argument and not the result, since copies of it
@@ -129,7 +131,7 @@ pub struct Search<'a> {
 /// Where corrupting events halve the counters, groups of one kind go first: the kind of the active
 /// groups, or of the first group that fits if none is active. Groups that lag far behind go first
 /// whatever their kind. The search ends as soon as no group could use the remaining counters, or
-/// ride on the counters of others.
+/// ride on the counters of others; with an exclusive group that fits; and when `found` is full.
 #[inline(never)]
 pub fn look_ahead<G: Waiting>(
     schedule: &mut CpuSchedule<G::Event>,
@@ -212,7 +214,7 @@ pub fn look_ahead<G: Waiting>(
     }
     found.reach = reach;
     drop(trial);
-    // Drops the wish for a group that is not offered yet: the wish is made again when the group is
-    // offered.
+    // Drops the wish that the trial may have made, since its group is not offered yet: the schedule
+    // makes the wish again when the group is offered.
     let _ = schedule.take_wish();
 }

@@ -12,8 +12,8 @@
 //! goes behind the groups with a smaller runtime ([`place_after_interval`]). The cost grows with
 //! the number of groups that have counted, not with the number that wait. When a group does not
 //! fit, and counters are left that another group could use ([`Vacancy::is_wanted`]), the groups
-//! behind it are tried once ([`look_ahead`]). Groups that fit go in front of it, so that the perf
-//! core finds them by itself the next time.
+//! behind it are tried ([`look_ahead`]). Groups that fit go in front of it, so that the perf core
+//! finds them by itself the next time.
 //!
 //! A group is charged for the time that it has counted ([`turns`]), which may be only a part of an
 //! interval: tasks and control groups are switched, and where the threads of a core contend, they
@@ -22,9 +22,9 @@
 //! would stay in front for ever.
 //!
 //! Groups that fit, but may not pass ([`Waiting::may_pass`]), go in front of the refused one at the
-//! end of an interval, and all groups are offered again. So no group that fits starves: the groups
-//! in front of it in the order by runtime fall behind, or do not fit, or contend for nothing.
-//! Groups that fit behind an exclusive group are found when the first group is placed
+//! end of an interval, and all groups are offered again. So no group that fits starves: each group
+//! in front of it either counts and falls behind, or does not fit, or contends for none of its
+//! counters. Groups that fit behind an exclusive group are found when the first group is placed
 //! ([`Offered::lets_others_join`]). Where each group is one event, the number of counters in use is
 //! the greatest possible, because sets of events that fit on counters are a matroid.
 //!
@@ -40,8 +40,8 @@
 //!
 //! The driver passes facts about the perf core's groups, as values and iterators, and carries out
 //! the plan: a place in the order for each group that has counted, and the groups that go first
-//! ([`Found`]). Costly facts have a step of their own: if no group could use the remaining
-//! counters, the driver neither looks at the groups nor locks the core for its limits.
+//! ([`Found`]). Costly facts have a step of their own: if no group could use the remaining counters
+//! or ride on others, the driver neither looks at the groups nor locks the core for its limits.
 //!
 //! # Turns that end by overflow
 //!

@@ -36,9 +36,9 @@ impl Offered {
     /// Returns whether the group may have to [wait](Self::waits_for_its_kind) beside events on the
     /// CPU that have `taken` these counters.
     pub fn may_wait(&self, taken: CounterMask) -> bool {
-        // A group that lags would wait too often, behind groups that contend for a counter that it
-        // does not need. The two kinds contend for general-purpose counters only, not for fixed
-        // ones.
+        // A group that lags far behind would wait too often, behind groups that contend for a
+        // counter that it does not need. Corrupting events and others contend for general-purpose
+        // counters only.
         !self.is_found && !lags_far_behind(self.lag) && !self.demand.needs_no_gp(taken)
     }
 
@@ -84,9 +84,9 @@ pub struct Vacancy {
 }
 
 impl Vacancy {
-    /// Returns the counters that the events of `schedule` leave free, on a thread with `counters`,
-    /// some of which are `closed` to all events. Cancels a txn of the refused group, since its
-    /// events would be counted as well.
+    /// Returns the counters that further events could [reach](CpuSchedule::reach) beside the events
+    /// of `schedule`, on a thread with `counters`, some of which are `closed` to all events.
+    /// Cancels a txn of the refused group, since its events would be counted as well.
     pub fn beside<T: Copy + PartialEq>(
         schedule: &mut CpuSchedule<T>,
         counters: CounterMask,
@@ -106,9 +106,10 @@ impl Vacancy {
     }
 
     /// Returns whether to search for groups that could use the counters: by the demand `wants` of
-    /// all groups of the context, a group that is not `active` could use them. The flag of each
-    /// active group is set if it wants to be alone. Adds the demand of the active groups to `sum`,
-    /// which must be [`Wants::NOTHING`], if the result is true and `wants` is known.
+    /// all groups of the context, a group that is not `active` could use them. If `wants` is
+    /// unknown, a free general-purpose counter is enough. The flag of each active group is set if
+    /// it wants to be alone. If `wants` is known and any group, active or not, could use the
+    /// counters, adds the demand of the active groups to `sum`, which must be [`Wants::NOTHING`].
     pub fn is_wanted(
         &self,
         wants: Option<&Wants>,

@@ -13,7 +13,8 @@ use crate::logic::{
 };
 
 /// The largest distance from the last place of the order that a group keeps when it is charged. A
-/// larger distance is cut to this one; otherwise the group would be first for as long.
+/// larger distance is cut to this one; otherwise the group would stay first until it has counted
+/// for all of that distance.
 const MEMORY: u64 = 8 * TURN;
 
 /// Returns whether a group lags far behind, by its distance by runtime from the last place of the
@@ -55,7 +56,7 @@ const MOST_TURNS: u64 = 4;
 const TOLERANCE: u64 = 16;
 
 /// Returns the charge for a group that has counted for `ran` nanoseconds since the last charge: a
-/// [`TURN`] for each `interval`, also in nanoseconds, and at least 1.
+/// [`TURN`] for each `interval`, also in nanoseconds; at least 1, and at most four turns.
 ///
 /// A group has counted for less than an interval if its task or control group was switched in
 /// within the interval, or if the threads of a core made each other schedule again. It has counted

@@ -58,8 +58,8 @@ impl GroupWants {
         self.corrupting
     }
 
-    /// Returns whether the group fits on counters that are neither general-purpose ones nor
-    /// `taken`.
+    /// Returns whether the group could count on counters that are neither general-purpose ones nor
+    /// `taken`: all of its events may use such counters, and there are enough of them.
     pub fn needs_no_gp(&self, taken: CounterMask) -> bool {
         let free = self.all.beyond_gp().without(taken);
         self.gp_only == 0 && self.events <= free.weight()
@@ -69,10 +69,12 @@ impl GroupWants {
 /// Number of classes of groups, by the number of general-purpose counters that they need.
 const NEEDS: usize = 9;
 
-/// The demand of all groups of a context. Removed groups may still be included.
+/// The demand of all groups of a context, or of those that can be on the CPU together with its
+/// current task. Removed groups may still be included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
     /// The counters that at least one group may use, and the counters that at least two may use.
+    /// This and the numbers of groups below leave out [copies](Self::add_copy), except `by_need`.
     once: CounterMask,
     twice: CounterMask,
     /// For each number of general-purpose counters that groups need (the last class has all larger
@@ -129,7 +131,7 @@ impl Beside {
         Some(beside)
     }
 
-    /// Returns whether the active groups are corrupting; [`None`] if no group is active.
+    /// Returns whether one of the counted events is corrupting; [`None`] if there are no events.
     pub(super) const fn kind(self) -> Option<bool> {
         match self {
             Self {
@@ -275,8 +277,8 @@ impl Wants {
 
     /// Returns the charge for an interval, on a thread with `gp` general-purpose counters. Groups
     /// with `corrupting` events pay more, by two thirds of the fraction of counters that stay
-    /// unused because of them. They pay no more if all other groups fit at the same time, since
-    /// these would not gain anything.
+    /// unused because of them. They pay nothing extra if all other groups fit at the same time,
+    /// since these would not gain anything.
     pub fn charge(&self, corrupting: bool, gp: u32, limits: &Limits) -> u64 {
         if !corrupting {
             return TURN;

@@ -2,8 +2,8 @@
 
 //! Explanations of failures and refusals in words.
 //!
-//! A [`Refusal`] names the resource that was missing, and the [`Limits`] at that time name its
-//! users. Together they explain which events would have to give way.
+//! A [`Refusal`] names the missing resource, and the [`Limits`] at that time show its users.
+//! Together they explain which events would have to give way.
 //!
 //! Context: any.
 
@@ -77,7 +77,8 @@ impl Explanation {
         }
     }
 
-    /// Writes the obstacles on single counters, then the obstacles that concern all counters.
+    /// Writes the obstacles on single counters, then those that concern all counters, then those in
+    /// extra registers.
     fn obstacles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tfa = self.constraint.counters & self.tfa;
         let closed = self.constraint.counters & self.limits.closed.without(self.tfa);

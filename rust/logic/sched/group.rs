@@ -2,12 +2,15 @@
 
 //! Validation of groups: a group that does not fit on an idle PMU never counts.
 //!
-//! A new event is validated alone, then with its leader and the enabled group members, under the
-//! limits that always hold. If they do not fit, opening the event is refused. Mainline:
-//! `validate_event()` and `validate_group()`, `arch/x86/events/core.c`, which ignore the limit on a
-//! thread with corrupting events and so accept groups that never count.
+//! A new event is validated together with its leader and the enabled siblings of its group, under
+//! the limits that always hold and the setting for TSX. If they do not fit, opening the event is
+//! refused. Mainline: `validate_event()` and `validate_group()`, `arch/x86/events/core.c`, which
+//! ignore the limit on a thread with corrupting events and so accept groups that never count.
 //!
-//! Context: process; no lock, because the result does not depend on running events.
+//! The driver also checks here whether a pinned group that waits would fit beside the other pinned
+//! events of its CPU, under the current limits (`has_room_for()`, `rust/driver/schedule.rs`).
+//!
+//! Context: any; no lock, because the result depends on the arguments only.
 
 use super::{
     assign::{
@@ -37,7 +40,7 @@ use crate::logic::{
 /// of the two offcore response events, a load latency, a front-end filter and a branch filter.
 const MAX_REQUIREMENTS: usize = 8;
 
-/// A group of events on an idle PMU.
+/// Events that are to fit together on a PMU that is otherwise idle.
 ///
 /// # Examples
 ///
@@ -72,7 +75,7 @@ pub struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Returns an empty group on a PMU with these capabilities, under limits that always hold.
+    /// Returns an empty group on a PMU with these capabilities, under `limits`.
     pub const fn new(capabilities: &Capabilities, limits: &'a Limits) -> Self {
         Self {
             problem: Problem::new(limits.gp(false)),
@@ -142,8 +145,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::DoesNotFit`], with the number of events that compete for too few counters, or
-    /// [`Refusal::ExtraRegisterTaken`].
+    /// [`Refusal::DoesNotFit`] with the [`Shortage`], or [`Refusal::ExtraRegisterTaken`].
     #[inline(never)]
     pub fn validate(&self) -> Result<(), Refusal> {
         let wanted = self.requirements.iter().flatten();

@@ -2,13 +2,14 @@
 
 //! Temporary restrictions on counters that an event's constraint allows.
 //!
-//! A [`Constraint`] is permanent. Limits change while events run: the other thread of the core uses
-//! a counter, or a sysfs setting reserves one for TSX. The scheduler gets them from outside, and
-//! applies them to every plan.
+//! A [`Constraint`] is permanent. Limits change while events run: the other thread of the core, or
+//! for northbridge events another CPU of the node, uses a counter, or a sysfs setting reserves one
+//! for TSX. The scheduler gets them from outside, and applies them to every plan.
 //!
 //! Limits restrict which counters an event may *take*. An event keeps the counter that it has, and
 //! a CPU keeps as many general-purpose counters as it has, even beyond the limit: otherwise a later
-//! change elsewhere could cause the failure of an event that needs no new counter.
+//! change elsewhere could cause the failure of an event that needs no new counter. The exception:
+//! if a new event is corrupting, the limit on the number holds for all events.
 
 use super::register_plan::RegisterValues;
 use crate::logic::{
@@ -47,10 +48,10 @@ pub struct Limits {
     pub closed_to_sharing: CounterMask,
     /// The maximum number of general-purpose counters that may be used.
     pub gp: u32,
-    /// The maximum number if one of the events is corrupting.
+    /// The maximum number if one of the events is corrupting and `gp` is not smaller.
     pub gp_with_corrupting: u32,
-    /// The other thread's values in shared extra registers: events may not need other values in
-    /// them.
+    /// The other thread's values in shared extra registers. Events cannot use these registers with
+    /// other values.
     pub registers: RegisterValues,
 }
 
@@ -77,7 +78,8 @@ impl Limits {
         }
     }
 
-    /// Returns the limits that remain if the sibling has no events.
+    /// Returns the limits that remain if the sibling has no events. Drops the counters closed for
+    /// TSX, too: on the CPUs that have them, the threads of a core do not coordinate.
     pub const fn lasting(&self) -> Self {
         Self {
             gp_with_corrupting: self.gp_with_corrupting,

@@ -127,7 +127,8 @@ const fn bit(register: ExtraRegister) -> u8 {
     1 << register.index()
 }
 
-/// The error for events that need more values at the same time than there are registers.
+/// The error for values that do not fit in the registers together, or not beside the sibling's
+/// values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict;
 

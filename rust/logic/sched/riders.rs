@@ -7,10 +7,11 @@
 //! When the head leaves, one of its riders becomes the head ([`Riders::promote`]).
 //!
 //! The event that the PMI serves need not be the head
-//! ([`shared_count`](crate::logic::pmi::shared_count)): it may change in an NMI, while the head
-//! stays.
+//! ([`shared_count`](crate::logic::pmi::shared_count)): an NMI may change the served event, while
+//! the head stays.
 //!
-//! Context: the CPU, interrupts off, PMU disabled.
+//! Context: the CPU, interrupts off. Changed only while the PMU is disabled, or when all events
+//! have left.
 
 use crate::logic::pmi::shared_count::MAX_IDS;
 
@@ -147,9 +148,11 @@ impl Riders {
             .filter(move |id| self.head_of(*id) == Some(head))
     }
 
-    /// Records that the event `id` rides on the counter of `head`, which is no rider.
+    /// Records that the event `id`, which is neither a rider nor a head, rides on the counter of
+    /// `head`, which is no rider.
     pub const fn join(&mut self, id: Id, head: Id) {
-        // INVARIANT: By this function's requirement `head` is no rider.
+        // INVARIANT: By this function's requirements, `head` is no rider, and `id`, which becomes
+        // one, is no head.
         // CAST: below `MAX_IDS`.
         self.head[id & (MAX_IDS - 1)] = head as u8;
         self.riders.insert(id);

@@ -10,9 +10,9 @@ use crate::logic::regs::counter::{
     PerCounter, //
 };
 
-/// Returns whether all events can have a counter at the same time, each one of the counters that it
-/// `wants`. Ignores all other limits: events without room can never count together, but events with
-/// room may not fit either.
+/// Returns whether all events can have a counter at the same time. `wants` has the possible
+/// counters of each event. Ignores pairs, extra registers and all limits: events without room can
+/// never count together, and events with room need not fit either.
 ///
 /// # Examples
 ///
@@ -42,8 +42,9 @@ struct Taken {
 }
 
 impl Taken {
-    /// Gives a counter to another event, along an augmenting path on which earlier events move to
-    /// other counters.
+    /// Gives one of the counters `wanted` to another event, along an augmenting path on which
+    /// earlier events move to other counters. Returns `false`, and changes nothing, if there is no
+    /// such path.
     fn take(&mut self, wanted: CounterMask) -> bool {
         // For each counter, the counter whose event could move to it; for counters of the new
         // event, the counter itself.

@@ -17,12 +17,13 @@ pub struct ThreadUsage {
 }
 
 impl ThreadUsage {
-    /// Adds the counters and registers that were in use `before`. A register with a planned value
-    /// has that value. They stay in use until the plan is programmed, for two reasons.
+    /// Adds the counters and registers that were in use `before`: they stay in use until the plan
+    /// is programmed. A register that has a value in both keeps the value in `self`, the planned
+    /// one.
     ///
-    /// Until then, the counters hold the counts of their events. And the perf core removes all
-    /// events and adds them again one by one: an event that gets its counter back must not lose it
-    /// to the sibling in between.
+    /// Until then, the earlier counters hold the counts of their events. Besides, the perf core
+    /// removes all events and adds them again one by one: an event that gets its counter back must
+    /// not lose it to the sibling in between.
     #[must_use]
     pub fn keeping(self, before: Self) -> Self {
         Self {
@@ -32,7 +33,8 @@ impl ThreadUsage {
         }
     }
 
-    /// Returns whether the thread uses only counters, and only ones that the sibling may use, too.
+    /// Returns whether the usage consists of counters alone: no corrupting events and no extra
+    /// registers.
     #[inline]
     pub fn uses_counters_only(&self) -> bool {
         self.corrupting.is_empty() && self.registers.is_none()

@@ -18,7 +18,7 @@ pub const MAX_EVENTS: usize = MAX_COUNTERS;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EventIndex(pub(super) u8);
 
-/// A set of events, as a bit mask. Iterates in the order of insertion.
+/// A set of events, as a bit mask. Iterates in ascending order of the events' numbers.
 ///
 /// # Invariants
 ///
@@ -62,7 +62,7 @@ impl EventSet {
 impl Iterator for EventSet {
     type Item = EventIndex;
 
-    /// Removes and returns the event that was inserted first.
+    /// Removes and returns the event with the lowest number.
     fn next(&mut self) -> Option<EventIndex> {
         if self.0 == 0 {
             return None;
@@ -103,7 +103,8 @@ impl<T> core::ops::IndexMut<EventIndex> for PerEvent<T> {
     }
 }
 
-/// The numbers of events, sorted by weight and then by number.
+/// The numbers of events, sorted by weight and then by number. In a
+/// [`CpuSchedule`](crate::logic::sched::cpu_schedule::CpuSchedule), the number is that of the slot.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::logic) struct Order {
     /// The weight in the upper byte, the number in the lower one.

@@ -91,7 +91,7 @@ impl Problem {
                 None
             };
             let Some(counter) = counter else {
-                // Go back to the latest saved choice, and place the events behind it again.
+                // Go back to the latest saved choice, and place its event and all later ones again.
                 choices = choices.wrapping_sub(1);
                 let Some(choice) = saved.get(choices) else {
                     return false;

@@ -41,7 +41,7 @@ impl Problem {
         // If the pairs do not fit even by themselves, report that.
         matching.clear();
         matching.add_all(self.pair, PAIR_FIRST, step)?;
-        // Otherwise both kinds do not fit together.
+        // From here on, a failure means that pairs and single events do not fit together.
         let pairs = self.pair.len();
         let wanted: CounterMask = self
             .pair

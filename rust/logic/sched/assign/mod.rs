@@ -4,8 +4,8 @@
 //!
 //! Three steps, each of which is taken if the previous one finds no answer:
 //!
-//! 1. If every event can keep its counter, all keep it, and nothing needs to be programmed. Events
-//!    that cannot keep theirs are placed beside the others as in step 2.
+//! 1. If every event can have its previous counter, each gets it. Otherwise the events that cannot
+//!    are placed beside the others as in step 2.
 //! 2. Events are placed by ascending weight (number of counters in the constraint), then in the
 //!    order of insertion: on a fixed counter if one fits, otherwise on the lowest free
 //!    general-purpose counter. If an event with the overlap flag has a choice, the state is saved.
@@ -194,7 +194,8 @@ impl Problem {
         self.gp_limit = gp_limit;
     }
 
-    /// Adds an event, with its previous or planned counter, if any.
+    /// Adds an event, with its previous or planned counter, if any. Fails for an event beyond
+    /// [`MAX_EVENTS`].
     pub fn push(
         &mut self,
         constraint: Constraint,
@@ -240,8 +241,8 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// Fails if there is no assignment, with the counters for which too many events compete. Under
-    /// [`Policy::Mainline`], also fails if steps 1 and 2 find none.
+    /// Fails with the [`Shortage`] if there is no assignment. Under [`Policy::Mainline`], also
+    /// fails, with [`Shortage::NotFound`], if only step 3 finds one.
     pub fn solve(&self) -> Result<Assignment, Shortage> {
         self.solve_stepwise(|| ())
     }
@@ -273,7 +274,7 @@ impl Problem {
                 return Ok(());
             }
         } else if self.kept.is_empty() || self.policy == Policy::Rpmu {
-            // Place the new events beside the others.
+            // Place the other events beside those that keep their counters.
             if self.by_weight(&self.order, self.used, counters, &mut step) {
                 return Ok(());
             }

@@ -97,7 +97,8 @@ fn going_back_restores_the_number_of_gp_counters() {
 
 #[test]
 fn going_back_tries_another_fixed_counter() {
-    // Both want a fixed counter; the first may take either, the second only the first's.
+    // The third event takes fixed counter 2, and the first takes 0. Then none is left for the
+    // second, and the first goes on to 1.
     let problem = problem![0; 0x3_0000_0000 + overlap, 0x5_0000_0000, 0x4_0000_0000];
     assert_eq!(by_weight(problem), Ok(vec![33, 32, 34]));
 }
@@ -156,7 +157,7 @@ fn a_pair_takes_two_counters() {
     // Counter 1 is taken, so the pair cannot take counter 0.
     assert_eq!(solved(&problem![6; 0x3f + pair, 0x2]), [2, 1]);
     assert_eq!(solved(&problem![6; 0x3f + pair, 0x2 was 1]), [2, 1]);
-    // Kept with both counters, or not.
+    // The pair keeps both counters, or neither.
     assert_eq!(solved(&problem![6; 0x15 + pair was 2, 0x3f was 4]), [2, 4]);
     assert_eq!(solved(&problem![6; 0x15 + pair was 2, 0x3f was 3]), [2, 0]);
 }

@@ -46,7 +46,7 @@ pub struct Entry<T> {
     pub(super) planned: Option<CounterId>,
     /// The programmed counter.
     pub(super) placed: Option<CounterId>,
-    /// The planned extra register, and the programmed one.
+    /// The planned extra register, and below it the programmed one.
     pub(super) planned_register: Option<ExtraRegister>,
     pub(super) placed_register: Option<ExtraRegister>,
 }

@@ -28,7 +28,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     /// Plans without moving an event: new events get their previous counters, or free ones by
     /// ascending weight. Returns `false`, and changes nothing, if this is not possible.
     ///
-    /// Finds the same plan as [`solve`](Self::solve).
+    /// If it succeeds, the plan is that of [`solve`](Self::solve).
     #[inline]
     pub(super) fn plan_beside(&mut self, limits: &Limits) -> bool {
         if self.pairs != 0 {

@@ -29,9 +29,10 @@
 //! Each request to plan gets temporary restrictions from outside of the CPU as [`Limits`]. A
 //! [`ThreadUsage`] reports the CPU's counters to its core.
 //!
-//! Context: the schedule's CPU, interrupts off, PMU disabled. The PMI does not use the schedule: it
-//! finds events by counter, in a table of the driver whose entries only change while their counter
-//! is inactive.
+//! Context: the schedule's CPU, interrupts off. Changed only while the PMU is disabled, or when all
+//! events have left. The PMI does not use the schedule: it finds events by counter, in a table of
+//! the driver. A callback changes an entry of this table only while the counter is inactive; an NMI
+//! may change the entry of a shared counter.
 
 mod entry;
 mod fast_paths;
@@ -90,11 +91,13 @@ pub use {
 ///
 /// # Invariants
 ///
-/// - The slots in `live` hold the events, in the order in which they were added; other slots have
-///   no meaning. `len` is their number, at most `capacity`, which is at most
-///   [`MAX_EVENTS`](super::assign::MAX_EVENTS).
+/// - The slots in `live` hold the events, in the order in which they were added (an event that
+///   takes over an entry by [`hand_over`](Self::hand_over) has the place of the entry's former
+///   event); other slots have no meaning. `len` is their number, at most `capacity`, which is at
+///   most [`MAX_EVENTS`](super::assign::MAX_EVENTS).
 /// - The slots in `fresh` have no planned counter. They come after all other slots, each of which
-///   has a planned counter of its own. Outside of a txn, there are none.
+///   has a planned counter of its own, except that a [trial](Self::trial) keeps the events of an
+///   open txn outside of `fresh`. Outside of a txn, `fresh` is empty.
 /// - The slots in `unprogrammed` have a plan that differs from the registers.
 /// - `keys` has the [bit](Key::bit) of each entry's key.
 /// - `taken` are the planned counters. `corrupting` and `pairs` count the entries with these flags,
@@ -293,8 +296,9 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         self.owns_registers = true;
     }
 
-    /// Returns whether the events need nothing but counters from the core: no event is corrupting,
-    /// or needs an extra register that the threads may share.
+    /// Returns whether the core needs to know only the events' counters: no event is corrupting,
+    /// and no event needs an extra register, or this CPU [owns](Self::own_registers) these
+    /// registers.
     pub fn needs_counters_only(&self) -> bool {
         self.corrupting == 0 && (self.demanding == 0 || self.owns_registers)
     }
@@ -307,7 +311,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     /// # Errors
     ///
     /// [`Refusal::DoesNotFit`] if there are more events than counters or no assignment,
-    /// [`Refusal::Limited`] if there is no assignment under `limits`. Then the schedule is
+    /// [`Refusal::ExtraRegisterTaken`] if the extra registers do not suffice; [`Refusal::Limited`]
+    /// or [`Refusal::ExtraRegisterLimited`] if only `limits` are the reason. Then the schedule is
     /// unchanged.
     pub fn add(
         &mut self,
@@ -359,7 +364,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             planned_register: None,
             placed_register: None,
         });
-        // INVARIANT: The slot has the key's bit, is behind all others, and has no planned counter.
+        // INVARIANT: `keys` gets the key's bit. The slot is behind all others, and has no planned
+        // counter.
         self.keys = match self.live.is_empty() {
             true => key.bit(),
             false => self.keys | key.bit(),
@@ -373,7 +379,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         Ok(())
     }
 
-    /// Moves all events to the first slots, and keeps their order.
+    /// Moves all entries to the first slots, and keeps their order. Counters and plans stay.
     #[cold]
     fn close_gaps(&mut self) {
         let (live, fresh, unprogrammed) = (self.live, self.fresh, self.unprogrammed);
@@ -485,9 +491,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::DoesNotFit`] or [`Refusal::Limited`]. Then the txn stays open and nothing has
-    /// changed; the perf core will [remove](Self::remove) the txn's events and
-    /// [cancel](Self::cancel) it.
+    /// As for [`add`](Self::add). Then the txn stays open and nothing has changed; the perf core
+    /// will [remove](Self::remove) the txn's events and [cancel](Self::cancel) it.
     pub fn commit(&mut self, limits: &Limits) -> Result<(), Refusal> {
         self.plan(limits)?;
         self.txn = false;
@@ -506,7 +511,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         !self.unprogrammed.is_empty()
     }
 
-    /// Returns the events that have to leave their counter, with this counter.
+    /// Returns the programmed events whose counter or extra register changes, with the counter that
+    /// they had so far.
     ///
     /// All of them have to be stopped before any event [arrives](Self::arriving).
     pub fn leaving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
@@ -514,15 +520,14 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             .filter_map(|entry| Some((entry.event, entry.placed?)))
     }
 
-    /// Returns the new and moved events, which have to be programmed, with the counter that they
-    /// get.
+    /// Returns the events that have to be programmed, with their planned counter: new events, and
+    /// those whose counter or extra register changes.
     pub fn arriving(&self) -> impl Iterator<Item = (T, CounterId)> + '_ {
         self.arriving_entries()
             .map(|(entry, counter)| (entry.event, counter))
     }
 
-    /// Returns the entries of the events that [arrive](Self::arriving), with the counter that they
-    /// get.
+    /// Returns the entries of the events that [arrive](Self::arriving), with their planned counter.
     #[inline]
     pub fn arriving_entries(&self) -> impl Iterator<Item = (&Entry<T>, CounterId)> + '_ {
         self.at(self.unprogrammed)
@@ -539,7 +544,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
     }
 
-    /// Returns the planned counters and registers. Events of an open txn have none yet.
+    /// Returns the planned counters, and the planned extra registers unless this CPU
+    /// [owns](Self::own_registers) them. Events of an open txn have none yet.
     ///
     /// Until the plan is [programmed](Self::mark_programmed), the hardware may still use the
     /// counters and registers of an earlier plan.
@@ -590,9 +596,10 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
     }
 
-    /// Takes the wish: the usage that the thread would have with the first group that was refused
-    /// [for the moment](Refusal::is_for_the_moment) since the last call, if the sibling had no
-    /// events. [`None`] if no group was refused, or if it would not fit without the sibling either.
+    /// Takes the wish: the usage that the thread would have without the sibling, together with the
+    /// first group since the last call that was refused [for the
+    /// moment](Refusal::is_for_the_moment) and would fit without the sibling. [`None`] if there was
+    /// no such group.
     pub fn take_wish(&mut self) -> Option<ThreadUsage> {
         self.wish.take()
     }

@@ -66,13 +66,15 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         equal
     }
 
-    /// Returns the slot of the event on whose counter one with this `demand` can ride.
+    /// Returns the slot of the event on whose counter an event with this `demand` would ride in a
+    /// [trial](Self::trial). `sampled` are the slots whose counters sampled events of the trial
+    /// already ride on.
     pub(super) fn equal_slot(&self, demand: &Demand, sampled: Slots) -> Option<usize> {
         for slot in self.live {
             let Some(entry) = &self.entries[slot & (SLOTS - 1)] else {
                 continue;
             };
-            // In a trial, the collected events of a txn do not count.
+            // Events that an open txn had collected before the trial have no counter.
             let is_there = entry.planned.is_some() || self.fresh.contains(slot);
             let is_sampled = demand.key.samples() && sampled.contains(slot);
             if is_there && !is_sampled && demand.can_ride_on(&entry.demand()) {
@@ -92,8 +94,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 
     /// Passes the entry of the event `from`, with its counter, to the event `to`, which rides on
-    /// that counter. `demand` is the demand of `to`. Returns `false` if `from` is not in the
-    /// schedule.
+    /// that counter. `demand` is the demand of `to`. `to` takes the place of `from` in the order.
+    /// Returns `false` if `from` is not in the schedule.
     pub fn hand_over(&mut self, from: T, to: T, demand: &Demand) -> bool {
         let Some((slot, _)) = self.find(from) else {
             return false;

@@ -5,7 +5,8 @@
 use crate::logic::sched::assign::MAX_EVENTS;
 
 /// Number of slots. There are more slots than events, so that a removed event can leave a gap and
-/// no other event moves. The gaps are closed when the last slot has been used.
+/// no other event moves to another slot. The gaps are closed when the last slot has been used, and
+/// before a [trial](super::CpuSchedule::trial).
 pub(super) const SLOTS: usize = 64;
 const _: () = assert!(MAX_EVENTS < SLOTS);
 

@@ -117,8 +117,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Returns the maximum number of general-purpose counters: the limit, or the number of taken
     /// ones if there are more, because a new event may get a fixed counter. A corrupting event
-    /// always needs a general-purpose counter: if there is a new one, the other events have to
-    /// leave the counters beyond the limit.
+    /// always needs a general-purpose counter: if one of the new events is corrupting, the limit
+    /// holds for all events.
     fn gp_limit(&self, limits: &Limits) -> u32 {
         let limit = limits.gp(self.corrupting != 0);
         match self.collected().any(|entry| entry.constraint.corrupting) {
@@ -138,7 +138,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         register_plan::plan(wanted, limits.registers)
     }
 
-    /// Returns whether `limits` restrict the events.
+    /// Returns whether `limits` may restrict the events.
     pub(super) fn is_cut_by(&self, limits: &Limits) -> bool {
         limits.gp(self.corrupting != 0) != u32::MAX
             || self.entries().any(|entry| {
@@ -152,7 +152,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 #[derive(Clone)]
 struct Wanted<'a, T> {
     entries: Entries<'a, T>,
-    /// The second requirement of the previous event.
+    /// The previous event's requirement of LBR_SELECT, if it has another requirement, too.
     branches: Option<(Requirement, Option<ExtraRegister>)>,
 }
 

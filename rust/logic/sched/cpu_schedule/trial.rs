@@ -18,8 +18,8 @@ use crate::logic::{
 };
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
-    /// Returns the `counters` that new events can reach within `limits`, and the number of further
-    /// events on general-purpose counters for which there is room.
+    /// Returns the `counters` that new events can reach within `limits`, and an upper bound of the
+    /// number of further events on general-purpose counters.
     ///
     /// A new event can reach free counters, and counters whose events could move to such a counter.
     /// An event that can use no reachable counter does not fit; for other events, a
@@ -61,9 +61,11 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         (reach, room)
     }
 
-    /// Begins a trial. Dropping the trial restores the schedule.
+    /// Begins a trial. Dropping the trial restores the schedule, but not its
+    /// [wish](Self::take_wish).
     pub fn trial(&mut self) -> Trial<'_, T> {
-        // Now there is a slot for each further event, and no event moves during the trial.
+        // Now there is a slot for each further event, so no entry moves to another slot during the
+        // trial.
         self.close_gaps();
         for slot in self.live {
             if let Some(entry) = &self.entries[slot & (SLOTS - 1)] {
@@ -117,8 +119,8 @@ pub struct Trial<'a, T: Copy + PartialEq> {
     before: Slots,
     /// The first refusal of an event of the current group.
     pushed: Result<(), Refusal>,
-    /// The slots of the events on whose counters sampled events of the trial would ride; and those
-    /// before the current group.
+    /// The slots of the events on whose counters sampled events of the trial would ride, and below
+    /// them the same without the current group.
     sampled: Slots,
     sampled_before: Slots,
     /// The state to restore.
@@ -158,7 +160,8 @@ impl<T: Copy + PartialEq> Trial<'_, T> {
         self.schedule.reach(counters, limits)
     }
 
-    /// Decides whether the current group fits beside the groups that fit so far.
+    /// Decides whether the current group fits beside the groups that fit so far, and begins the
+    /// next group.
     ///
     /// # Errors
     ///
