@@ -14,9 +14,9 @@
 //! need any more stay marked until [`release`](ThreadState::release), because the hardware may
 //! still count on them.
 //!
-//! Each function takes the [`Core`], which the caller has locked, and the CPU's [`Thread`] in it;
-//! [`None`] if the threads share nothing. Functions return a CPU that has to schedule again; the
-//! caller notifies it after dropping the lock.
+//! Functions that need the [`Core`] take it locked, with the CPU's [`Thread`] in it; [`None`] if
+//! the threads share nothing, or if the core has no thread for the CPU. Some return a CPU that has
+//! to schedule again; the caller notifies it after dropping the lock.
 //!
 //! Context: the CPU of the thread, interrupts off, PMU disabled. [`limits_now`] and [`try_pinned`]
 //! may run with the PMU enabled.
@@ -65,7 +65,7 @@ impl CountersOnly {
 pub struct ThreadState {
     /// The usage that was last reported to the core.
     usage: ThreadUsage,
-    /// The needs of the thread since the PMU was disabled.
+    /// The needs of the thread since they were last [reported](Release::report).
     needs: Needs,
     /// The limits of the last refusal, with the counters reserved for TSX transactions.
     refused_under: Option<(Limits, CounterMask)>,
@@ -121,6 +121,7 @@ impl ThreadState {
     }
 
     /// Returns the limits of an event or group on a thread whose sibling may restrict the counters.
+    /// If the sibling's wish is among them, records this in the needs.
     // Separate, like the next function: their stack has to be free again when other groups are
     // tried in place of a refused one.
     #[inline(never)]
@@ -186,7 +187,7 @@ impl ThreadState {
         }
     }
 
-    /// Records that a group of this thread would fit without the sibling.
+    /// Records that the thread waits: one of its groups would fit without the sibling.
     pub fn wait(&mut self, core: &mut Core, thread: Thread) {
         self.needs.contends = true;
         core.wait(thread);
@@ -221,13 +222,14 @@ impl ThreadState {
         }
     }
 
-    /// Records that a pinned group was refused.
+    /// Records that a pinned group was refused, and takes the wish from `schedule`.
     pub fn note_pinned_refused<T: Copy + PartialEq>(&mut self, schedule: &mut CpuSchedule<T>) {
         self.needs.refuse_pinned(schedule.take_wish());
     }
 
-    /// Records that the plan in `schedule` is programmed. Returns its counters if the core needs no
-    /// other report: no event uses anything else that the threads share, and there are no needs.
+    /// Drops the wish of `schedule`, whose plan is programmed. Returns the plan's counters if the
+    /// core needs no other report: there are no needs, and neither the plan nor the last reported
+    /// usage has anything else that concerns the sibling.
     #[inline]
     pub fn counters_only_use<T: Copy + PartialEq>(
         &self,
@@ -302,8 +304,9 @@ impl Release<'_> {
         self.0.needs.has_pinned = true;
     }
 
-    /// Reports to the core. At the end of an interval (`is_over`), the right of way may change;
-    /// `clock` returns the time in nanoseconds.
+    /// Reports to the core, and clears the needs. `is_over` is set at the end of an interval, when
+    /// the right of way may be given to a thread ([`Core::release`]); `clock` returns the time in
+    /// nanoseconds.
     pub fn report(
         self,
         core: &mut Core,
@@ -331,7 +334,7 @@ pub fn limits_now(core: Option<(&Core, Thread)>, tfa: CounterMask) -> Limits {
 }
 
 /// Returns the result of `fits` for the current limits of a pinned group. If the group does not
-/// fit, the thread waits for looser limits.
+/// fit, a thread of a `core` waits for looser limits.
 pub fn try_pinned(
     core: Option<(&mut Core, Thread)>,
     tfa: CounterMask,

@@ -13,7 +13,7 @@
 
 use crate::logic::sched::usage::ThreadUsage;
 
-/// Time constant of the average, in nanoseconds: 16 of the perf core's intervals of 4 ms.
+/// Time constant of the average, in nanoseconds: about 17 of the perf core's intervals of 4 ms.
 pub const WINDOW: u64 = 1 << 26;
 
 /// All of the time, as a share.
@@ -117,7 +117,8 @@ impl Standing {
     }
 }
 
-/// The resources that a thread has lacked while its events were placed, since the PMU was disabled.
+/// The resources that a thread has lacked while its events were placed, since it last reported them
+/// to its core.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// Set if the threads contend: one limits the other.
@@ -128,9 +129,10 @@ pub struct Needs {
     pub(in crate::logic) waiting: Option<u64>,
     pub(in crate::logic) counting: Option<u64>,
     /// The usage with the first refused group that would fit without the sibling, and this group's
-    /// share.
+    /// share. If there is such a pinned group, the first one comes before others, with a share of
+    /// 0.
     pub(in crate::logic) wish: Option<(ThreadUsage, u64)>,
-    /// Set if this group is pinned, so that it does not rotate.
+    /// Set if the group of the wish is pinned, so that it does not rotate.
     pub(in crate::logic) is_pinned: bool,
     /// Set if a pinned group waits for room, refused now or before.
     pub(in crate::logic) has_pinned: bool,
@@ -158,7 +160,8 @@ impl Needs {
         self.wish = self.wish.or(wish.map(|wish| (wish, share)));
     }
 
-    /// Records that a pinned group was refused, with this `wish`.
+    /// Records that a pinned group was refused, with this `wish`. Does nothing without a wish, or
+    /// if another pinned group was recorded before.
     pub fn refuse_pinned(&mut self, wish: Option<ThreadUsage>) {
         if let Some(wish) = wish.filter(|_| !self.is_pinned) {
             self.wish = Some((wish, 0));

@@ -7,14 +7,16 @@
 //! counter only while the sibling does not use its counter of that number, and no event gets a
 //! counter while the sibling's counter of that number counts a corrupting event.
 //!
-//! Each thread reports its [`ThreadUsage`] to its core. It is always computed from all of the
-//! thread's events ([`CpuSchedule::usage`]), and never changed step by step. So it cannot keep a
-//! counter that an event has left, or lose one that another event still has; mainline's state can
+//! Each thread reports its [`ThreadUsage`] to its core. A usage is computed from all of the
+//! thread's events ([`CpuSchedule::usage`]), not changed event by event; only until a plan is
+//! programmed, the usage before the plan is [added](ThreadUsage::keeping). So no counter stays in
+//! use after its event has left, or is lost while another event still has it; mainline's state can
 //! do both (`intel_commit_scheduling()` and `intel_put_excl_constraints()`,
 //! `arch/x86/events/intel/core.c`).
 //!
-//! On Nehalem and Westmere the threads of a core share the offcore response registers. While one
-//! thread has a value in a register, the other can only use the register with the same value.
+//! On Nehalem and Westmere the threads of a core share the offcore response registers and
+//! LBR_SELECT. While one thread has a value in a register, the other can only use the register with
+//! the same value.
 //!
 //! A thread that could not place an event because of the other's usage *waits*. When the other's
 //! usage leaves more room, the driver makes the waiting thread schedule again.
@@ -23,9 +25,9 @@
 //!
 //! Both threads may permanently need resources that only one of them can have: four events of any
 //! kind on one, a corrupting event on the other. So a waiting thread states its *wish*: the usage
-//! that it would have alone in the core. At the end of a rotation interval of either thread
-//! ([`Core::release`]), the thread with the smaller [share](super::right_of_way) of the time gets
-//! the right of way:
+//! that it would have alone in the core. At the end of a rotation interval of a thread that has a
+//! wish ([`Core::release`]), this thread gets the right of way, unless a group of the sibling has a
+//! smaller [share](super::right_of_way) of the time:
 //!
 //! ```text
 //!  A's interval ends, A lacks a resource, A's share is smaller
@@ -39,8 +41,8 @@
 //!
 //! B loses no counter before it has stopped the counter's event: A's wish limits B's plans, and A
 //! still plans under B's usage. B's pinned groups ignore A's wish: if they are in A's way, A takes
-//! the counters that they leave, and the right of way ends all the same. Except for pinned groups,
-//! a thread gets the right of way only at the end of an interval of its own.
+//! the counters that they leave, and the right of way ends all the same. A thread that was denied
+//! the right of way several times in a row gets it whatever the shares.
 //!
 //! Context: any; the driver keeps a [`Core`] under a lock.
 //!
@@ -87,12 +89,12 @@ struct ThreadEntry {
     /// The thread's CPU, if it is online.
     cpu: Option<u32>,
     usage: ThreadUsage,
-    /// If the thread waits: the limits under which an event was refused that would fit without
-    /// them.
+    /// If the thread waits: its [limits](Core::limits) when it last began to wait.
     waiting: Option<Limits>,
     /// The usage that the thread would have without the sibling, with the refused event placed.
     wish: Option<ThreadUsage>,
-    /// The shares of the thread's groups, if one was refused while the threads contended.
+    /// The shares of the thread's groups at its last release while the threads contended; [`None`]
+    /// if that is long ago.
     standing: Option<Standing>,
     /// Number of times in a row that the thread was denied the right of way.
     denied: u8,
@@ -104,8 +106,7 @@ struct ThreadEntry {
 }
 
 impl ThreadEntry {
-    /// Returns whether the thread neither waits nor has a wish, and none of its groups has been
-    /// refused lately.
+    /// Returns whether the thread neither waits nor has a wish, and has not contended lately.
     #[inline]
     const fn is_quiet(&self) -> bool {
         self.waiting.is_none() && self.wish.is_none() && self.standing.is_none()
@@ -124,8 +125,8 @@ impl ThreadEntry {
 }
 
 /// Maximum number of times in a row that a thread is denied the right of way. Without a maximum, it
-/// could wait forever: the share of a sibling's group that never counts, for any other reason,
-/// stays smaller.
+/// could wait forever: the share of a sibling's group that never counts, for whatever reason, stays
+/// smaller.
 const MOST_DENIALS: u8 = 8;
 
 /// Number of releases without a wish after which the threads no longer contend. The shares of their
@@ -268,7 +269,7 @@ impl Core {
         Some(thread)
     }
 
-    /// Removes a thread and its usage.
+    /// Removes a thread and its usage, and ends the right of way.
     pub fn leave(&mut self, thread: Thread) {
         *self.entry_mut(thread) = ThreadEntry::default();
         self.way = None;
@@ -336,7 +337,7 @@ impl Core {
         self.way.is_some_and(|way| way.thread == thread)
     }
 
-    /// Returns whether the threads contend: one has a wish, or has recently had one.
+    /// Returns whether the threads contend: one has a wish, or they have contended recently.
     pub fn is_contended(&self) -> bool {
         let contends = |entry: &ThreadEntry| entry.wish.is_some() || entry.standing.is_some();
         self.entries.iter().any(contends)
@@ -358,7 +359,7 @@ impl Core {
     }
 
     /// Records the usage of `thread`, which must have been planned under the current
-    /// [limits](Self::limits).
+    /// [limits](Self::limits), or under the [limits of a pinned group](Self::limits_of_pinned).
     pub fn set_usage(&mut self, thread: Thread, usage: ThreadUsage) {
         self.entry_mut(thread).usage = usage;
     }
@@ -374,7 +375,7 @@ impl Core {
         self.entry_mut(thread).usage.used = counters;
     }
 
-    /// Records that `thread` could not place an event because of the current limits.
+    /// Records that `thread` waits for looser limits than the current ones.
     pub fn wait(&mut self, thread: Thread) {
         let limits = self.limits(thread);
         let entry = self.entry_mut(thread);
@@ -383,8 +384,9 @@ impl Core {
     }
 
     /// Records that the plan of `thread` is programmed, with its complete `usage` and its `needs`.
-    /// At the end of an interval (`is_over`), the right of way may change. `now` returns the time
-    /// in nanoseconds, by a clock that both threads share.
+    /// A thread with a wish may get the right of way at the end of its interval (`is_over`), or at
+    /// once for a pinned group. Any release may end the right of way. `now` returns the time in
+    /// nanoseconds, by a clock that both threads share.
     ///
     /// Returns the sibling's CPU if it has to schedule again.
     pub fn release(
@@ -503,7 +505,7 @@ impl Core {
     /// Does the work of [`release`](Self::release) for a `thread` that [lacked
     /// nothing](Needs::is_empty), whose usage was [counters only](ThreadUsage::uses_counters_only)
     /// and is now the counters `used`. Does nothing and returns false if a thread waits, has a
-    /// wish, or has the right of way.
+    /// wish, has contended lately, or has the right of way.
     #[inline]
     pub fn release_counters_only(&mut self, thread: Thread, used: CounterMask) -> bool {
         if self.way.is_some() || !self.entries.iter().all(ThreadEntry::is_quiet) {
@@ -517,7 +519,9 @@ impl Core {
     }
 
     /// Gives `thread` the right of way for a group with this `share`, unless the sibling has a
-    /// group with a smaller share. A pinned group has priority over all others.
+    /// group with a smaller share. A pinned group, and a thread that was denied [`MOST_DENIALS`]
+    /// times in a row, get it all the same. Does nothing while the right of way is for a pinned
+    /// group and the other thread has not made way.
     fn ask(&mut self, thread: Thread, share: u64, is_pinned: bool, now: u64) {
         if self.way.is_some_and(|way| way.is_pinned && !way.is_clear) {
             return;

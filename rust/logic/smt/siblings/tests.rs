@@ -310,7 +310,7 @@ fn a_pinned_group_does_not_wait_for_the_end_of_an_interval() {
     };
     needs.refuse_pinned(Some(using(0b100)));
     assert_eq!(core.release(FIRST, using(0), &needs, false, || 1), Some(4));
-    // It is not tried again before the sibling has made way, whatever else happens here.
+    // It is not tried again before the sibling has made way, whatever else happens on this thread.
     core.release(FIRST, using(0b1), &Needs::default(), false, || 1);
     assert!(core.yields(SECOND));
     let yields = Needs {
