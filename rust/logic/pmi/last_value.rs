@@ -13,7 +13,8 @@ use crate::logic::regs::period::CounterWidth;
 use core::sync::atomic::AtomicU64;
 
 /// The value that a counter had when it was last read or written, with the number of its last
-/// write.
+/// write. Of a counter that events [share](super::shared_count), only the writes are remembered; of
+/// a topdown metric, the slots of its share.
 pub struct LastValue<W = AtomicU64>(W);
 
 impl<W: Word> Default for LastValue<W> {

@@ -9,7 +9,8 @@
 //!            deactivate()          set_halted(.., false)
 //! ```
 //!
-//! The rules that this module keeps for the register shadow are in
+//! A callback that brings the register shadow up to date deactivates halted counters, and then
+//! records that they are no longer halted. The rules that this module keeps for the shadow are in
 //! [`shadow`](crate::logic::regs::shadow).
 
 use super::Word;
@@ -22,15 +23,16 @@ use core::sync::atomic::AtomicU64;
 /// The counters of a CPU that a PMI handles, and those that count after it.
 ///
 /// Only callbacks change the active counters. Callbacks and PMIs change the halted counters by
-/// `compare_exchange`. A PMI restores the enabled counters before it ends.
+/// `compare_exchange`. A PMI that takes the enabled counters restores them before it ends.
 pub struct Running<W = AtomicU64> {
     /// The counters whose registers are complete. The PMI handles their events unless they are
     /// halted.
     active: W,
-    /// The active counters that an NMI has stopped while the shadow still has them as running.
+    /// The counters that an NMI has stopped while the shadow still has them as running. Includes
+    /// inactive ones after overflows that could not be acknowledged.
     halted: W,
     /// The value of GLOBAL_CTRL after the PMI, from which halted counters are removed. 0 while the
-    /// PMU is disabled, and in a PMI.
+    /// PMU is disabled, and in a PMI that stops the counters.
     enabled: W,
 }
 
@@ -80,7 +82,7 @@ impl<W: Word> Running<W> {
         CounterMask::from_bits(halted).contains(counter)
     }
 
-    /// Returns the counters that are halted while the shadow has them as running.
+    /// Returns the halted counters, including inactive ones.
     #[inline]
     pub fn halted(&self) -> CounterMask {
         CounterMask::from_bits(self.halted.load())
@@ -117,7 +119,8 @@ impl<W: Word> Running<W> {
         }
     }
 
-    /// Sets the value of GLOBAL_CTRL after the PMI. The caller calls [`run`](Self::run) next.
+    /// Sets the value of GLOBAL_CTRL after the PMI. Unless it is 0, the caller calls
+    /// [`run`](Self::run) next.
     #[inline]
     pub fn set_enabled(&self, counters: CounterMask) {
         self.enabled.store(counters.bits());

@@ -3,9 +3,10 @@
 //! The count of a counter that several events share.
 //!
 //! The PMI serves one of the events, the *owner*: it sets the counter to the start of the owner's
-//! next period. All others are *riders*. Every event of the counter, also the owner, counts the
-//! difference between two totals of the counter, which does not change when a period is started. So
-//! a PMI costs the same with any number of riders.
+//! next period. All others are *riders* here, even the head
+//! ([`sched::riders`](crate::logic::sched::riders)) if it is not the owner. Every event of the
+//! counter, also the owner, counts the difference between two totals of the counter. Starting a
+//! period does not change the total. So a PMI costs the same with any number of riders.
 //!
 //! The total consists of the total when the counter was last written ([`SharedCount`]) and of the
 //! increment since ([`LastValue`]). Reading it changes neither. While the counter is being
@@ -18,11 +19,11 @@
 //!               thaw()
 //! ```
 //!
-//! A PMI may interrupt a callback at any point, read counts, stop events, make a rider the owner,
-//! and write the counter, unless the callback has frozen the total. Each event takes the growth of
-//! the total in one step ([`Base::take`]), so no increment is counted twice. An event that the PMI
-//! stops has all increments until then: the interrupted callback keeps none to itself, except those
-//! of the event whose count it is bringing up to date.
+//! A PMI may interrupt a callback at any point, read counts, and stop events. Unless the callback
+//! has deactivated the counter, the PMI may also make a rider the owner, and write the counter.
+//! Each event takes the growth of the total in one step ([`Base::take`]), so no increment is
+//! counted twice. An event that the PMI stops has all increments until then: the interrupted
+//! callback keeps none to itself, except those of the event whose count it is bringing up to date.
 
 use super::{
     last_value::LastValue,
@@ -100,8 +101,9 @@ fn update<W: Word>(word: &W, change: impl Fn(u64) -> u64) -> u64 {
 }
 
 impl<W: Word> SharedCount<W> {
-    /// Begins with no riders. Returns the total: that of the counter's last value, up to which its
-    /// event, if any, is counted. `counts` is set if the counter has an event that is started.
+    /// Starts with no riders, and with a total of 0, which it returns. This is the total at the
+    /// counter's last value ([`LastValue`]), up to which the counter's event, if any, is counted.
+    /// `counts` is set if that event is started; otherwise the total is frozen.
     ///
     /// To be called before the PMI and readers use the total.
     pub fn begin(&self, counts: bool) -> Total {
@@ -156,9 +158,10 @@ impl<W: Word> SharedCount<W> {
         self.at_write.store(self.at_write.load() & !FROZEN);
     }
 
-    /// Calls `publish` with the counter's value up to which an event with this `base` is counted,
-    /// relative to the value that was last written, which is the other argument. Calls it again if
-    /// one of them has changed meanwhile, and not at all if the total is frozen.
+    /// Calls `publish` with `ahead` and `written`: the last written value of the counter is
+    /// `written`, and an event with this `base` is counted up to `ahead` occurrences after that
+    /// write. Calls it again if a PMI has changed these values meanwhile, and not at all if the
+    /// total is frozen.
     #[inline]
     pub fn publish(&self, last: &LastValue<W>, base: &Base<W>, mut publish: impl FnMut(i64, u64)) {
         let present = || (last.get(), self.at_write.load(), base.0.load());
@@ -199,7 +202,8 @@ impl<W: Word> SharedCount<W> {
         update(word, |riders| riders & !bit) & bit != 0
     }
 
-    /// [Removes](Self::remove) a rider that is started, and returns it: it becomes the owner.
+    /// [Removes](Self::remove) a rider that is started, and returns it, so that the caller can make
+    /// it the owner.
     pub fn take_any(&self) -> Option<usize> {
         for (number, word) in self.riders.iter().enumerate() {
             // CAST: at most 64.
@@ -230,8 +234,8 @@ impl<W: Word> Base<W> {
     }
 
     /// Returns the growth of the total since the last call, for the caller to add to the event's
-    /// count. `total` returns the total now, or an earlier one for several events: the growth is 0
-    /// if a PMI has taken a later total meanwhile.
+    /// count. `total` returns the total now, or in a group read the total that was read for the
+    /// first member: the growth is 0 if a PMI has taken a later total meanwhile.
     ///
     /// # Examples
     ///

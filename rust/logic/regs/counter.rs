@@ -2,10 +2,11 @@
 
 //! Counters and sets of counters.
 //!
-//! Each thing on which an event can be put is one bit of one mask. Bits 0 to 47 are laid out as in
-//! IA32_PERF_GLOBAL_CTRL and GLOBAL_STATUS (SDM vol. 3B, "Architectural Performance Monitoring
-//! Version 2"), the others as in mainline (`x86_pmu_capability`, `use_fixed_pseudo_encoding()`,
-//! `is_metric_idx()`, `is_topdown_idx()`, `arch/x86/include/asm/perf_event.h`):
+//! Each thing on which an event can be put is one bit of one mask. Bit 56 is rpmu's own. Bits 0 to
+//! 47 are laid out as in IA32_PERF_GLOBAL_CTRL and GLOBAL_STATUS (SDM vol. 3B, "Architectural
+//! Performance Monitoring Version 2"), bits 48 to 55 as in mainline (`x86_pmu_capability`,
+//! `use_fixed_pseudo_encoding()`, `is_metric_idx()`, `is_topdown_idx()`,
+//! `arch/x86/include/asm/perf_event.h`):
 //!
 //! | Bits | What |
 //! |---|---|
@@ -156,8 +157,8 @@ impl CounterId {
     }
 
     /// Returns the operand of RDPMC (ECX; SDM vol. 2B): a general-purpose counter's number, a fixed
-    /// counter's number with bit 30, and bit 29 for the metrics, which are one register. The branch
-    /// records have no operand.
+    /// counter's number with bit 30, and bit 29 for the metrics, which are one register. 0 for the
+    /// branch records, which RDPMC cannot read.
     pub const fn rdpmc_index(self) -> u32 {
         match self.kind() {
             CounterKind::Gp(n) => n as u32,
@@ -223,19 +224,19 @@ impl CounterMask {
         Self(bits & Self::ALL.0)
     }
 
-    /// Returns general-purpose counters 0 up to `count`, which is clipped to [`MAX_GP`].
+    /// Returns the first `count` general-purpose counters. `count` is clipped to [`MAX_GP`].
     pub const fn first_gp(count: u8) -> Self {
         let count = if count < MAX_GP { count } else { MAX_GP };
         Self((1 << count) - 1)
     }
 
-    /// Returns fixed counters 0 up to `count`, which is clipped to [`MAX_FIXED`].
+    /// Returns the first `count` fixed counters. `count` is clipped to [`MAX_FIXED`].
     pub const fn first_fixed(count: u8) -> Self {
         let count = if count < MAX_FIXED { count } else { MAX_FIXED };
         Self(((1 << count) - 1) << FIXED_BASE)
     }
 
-    /// Returns topdown metrics 0 up to `count`, which is clipped to [`MAX_METRICS`].
+    /// Returns the first `count` topdown metrics. `count` is clipped to [`MAX_METRICS`].
     pub const fn first_metrics(count: u8) -> Self {
         let count = if count < MAX_METRICS {
             count
@@ -270,7 +271,7 @@ impl CounterMask {
         Self(self.0 & Self::ALL_FIXED)
     }
 
-    /// Returns the set without its general-purpose counters: fixed counters and metrics.
+    /// Returns the fixed counters and topdown metrics of the set.
     pub const fn beyond_gp(self) -> Self {
         Self(self.0 & (Self::ALL_FIXED | Self::ALL_METRICS))
     }

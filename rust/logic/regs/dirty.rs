@@ -15,22 +15,22 @@ use super::counter::CounterMask;
 pub struct Dirty {
     /// The counters that have events.
     used: CounterMask,
-    /// The counters that the driver has marked.
+    /// The counters that were to be marked after the last call.
     marked: CounterMask,
 }
 
-/// Changes of the marks.
+/// The changed and the wanted marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// The counters that the kernel has cleared since the last call.
     pub cleared: CounterMask,
-    /// The counters to mark from now on.
+    /// All counters that are to be marked from now on, and no others.
     pub marked: CounterMask,
 }
 
 impl Dirty {
     /// Records that the counters `used` have events from now on. `marked` are the counters that are
-    /// marked at present. Returns the changes of the marks.
+    /// marked at present. Returns the marks that the kernel has removed, and the wanted marks.
     ///
     /// # Examples
     ///

@@ -64,7 +64,8 @@ impl EventSelect {
 
     /// Event code and unit mask, as in the manual's event lists (`INTEL_ARCH_EVENT_MASK`).
     pub const CODE: u64 = Self::EVENT | Self::UMASK;
-    /// The bits that users may set in attr.config of PERF_TYPE_RAW (`X86_RAW_EVENT_MASK`).
+    /// The bits that users may set in attr.config of PERF_TYPE_RAW on all of Intel's PMUs
+    /// (`X86_RAW_EVENT_MASK`). Some PMUs also allow `any`, `in_tx` and `in_tx_cp`.
     pub const RAW: u64 = Self::CODE | Self::EDGE | Self::INV | Self::CMASK;
     /// The bits that users may set in attr.config of PERF_TYPE_RAW on AMD's PMUs
     /// (`AMD64_RAW_EVENT_MASK`).

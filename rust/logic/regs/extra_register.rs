@@ -38,8 +38,9 @@ impl ExtraRegister {
         self as usize
     }
 
-    /// Returns whether the threads of a core share the register, on models that have shared
-    /// registers: Nehalem and Westmere. SDM vol. 4, table 2-15.
+    /// Returns whether the threads of a core share the register on models with
+    /// [`Scope::Core`](crate::logic::model::Scope::Core). Of these, only Nehalem and Westmere have
+    /// two threads per core. SDM vol. 4, table 2-15.
     pub const fn can_be_shared(self) -> bool {
         matches!(
             self,

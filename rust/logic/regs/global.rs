@@ -163,7 +163,7 @@ impl Global {
         }
     }
 
-    /// Lets `counters` run for a moment. None may run before.
+    /// Lets `counters` run for a moment. No counter may be running when this is called.
     pub(super) fn pulse(&self, counters: CounterMask, write: &mut impl FnMut(RegisterWrite)) {
         write_global_control(counters, write);
         write_global_control(self.running, write);

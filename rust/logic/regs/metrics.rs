@@ -28,7 +28,8 @@ const WHOLE: u64 = 0xff;
 /// The counters of the slots and of the metrics.
 pub const TOPDOWN: CounterMask = CounterId::SLOTS.mask().union(CounterMask::ALL.metrics());
 
-/// The values of both registers, read while neither counts.
+/// The values of both registers. They belong to the same moment only if neither counts while they
+/// are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
     /// The slots counted since both registers were 0.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Enabling counters one by one, by a bit in each event select: AMD's PMUs before PerfMonV2.
+//! Enabling counters one by one, by a bit in each event select: AMD's PMUs before PerfMonV2. With
+//! PerfMonV2, the driver uses only the recorded event selects ([`Switches::recorded`]).
 //!
 //! Stopping a counter and letting it run each take a write of its event select, which also contains
 //! the event. So an event select is only recorded when its event starts, and written when the

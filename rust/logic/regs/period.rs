@@ -124,7 +124,8 @@ pub struct PeriodRule {
     shortest_inst_retired_all: i64,
     /// Periods of INST_RETIRED.ALL have to be a multiple of this power of two.
     multiple_inst_retired_all: i64,
-    /// Shortest period of events with a `precise_ip` of 3.
+    /// Shortest period of events with a `precise_ip` of 3; 0 if the limits above hold for these,
+    /// too.
     shortest_evenly: i64,
 }
 

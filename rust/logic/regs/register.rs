@@ -10,7 +10,7 @@ use super::{
 /// A register of the PMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Register {
-    /// The event select of a general-purpose counter (IA32_PERFEVTSELn).
+    /// The event select of a general-purpose counter (IA32_PERFEVTSELn, AMD's PERF_CTLn).
     EventSelect(CounterId),
     /// The counter itself.
     Counter(CounterId),
@@ -18,7 +18,7 @@ pub enum Register {
     FixedControl,
     /// MSR_PERF_METRICS: the shares of the slots in fixed counter 3, which has to be written first.
     Metrics,
-    /// IA32_PERF_GLOBAL_CTRL.
+    /// IA32_PERF_GLOBAL_CTRL. On AMD's PMUs before PerfMonV2, the enable bits of all event selects.
     GlobalControl,
     /// A register that an event needs besides a counter.
     Extra(ExtraRegister),

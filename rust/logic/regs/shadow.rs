@@ -11,20 +11,22 @@
 //!   and its value there: a counting event that stopped at v starts again at v.
 //! - The fixed counters share FIXED_CTR_CTRL, which is written once, when counting resumes.
 //! - An extra register is written before the first event that needs another value in it, and never
-//!   cleared: without such an event it has no effect.
+//!   cleared: without an event that needs it, the register has no effect.
 //!
 //! # The shadow and the PMI
 //!
 //! The PMI is an NMI and may interrupt any of these functions. It never accesses the shadow, and
 //! the shadow stays right because the driver keeps four rules:
 //!
-//! 1. The PMI writes neither event selects nor FIXED_CTR_CTRL.
+//! 1. The PMI writes neither FIXED_CTR_CTRL nor event selects, except for their enable bits on PMUs
+//!    without GLOBAL_CTRL ([`per_counter`](super::per_counter)).
 //! 2. The PMI handles and writes only *active* counters: a mask that it shares with the driver,
 //!    which removes a counter before [`Shadow::stop`] and adds it after [`Shadow::start`]. The
 //!    shadow does not know the values of active counters.
-//! 3. The PMI stops all counters on entry. On exit it lets the counters in another shared mask run,
-//!    *enabled*. The driver sets this mask to the result of [`Shadow::resume`], and clears it
-//!    before [`Shadow::suspend`], immediately before it does the same to the hardware. So a PMI
+//! 3. On PMUs with GLOBAL_CTRL, the PMI stops all counters on entry. On exit it lets the counters
+//!    in another shared mask run, *enabled*. On other PMUs, it only halts and resumes single
+//!    counters. The driver sets this mask to the result of [`Shadow::resume`], and clears it before
+//!    [`Shadow::suspend`]; both times it changes the mask first, and then the hardware. So a PMI
 //!    before, after or in between leaves the hardware as the shadow has it, and never lets a
 //!    counter run before its event select or control field is written. When the perf core stops an
 //!    event in a PMI, the PMI does not let its counter run again, and adds it to the mask *halted*,
@@ -148,10 +150,11 @@ pub struct Shadow {
     control: Global,
     /// The counters whose events are started.
     active: CounterMask,
-    /// The active counters that count outside of virtual machines. The first metric's bit stands
-    /// for all of PERF_METRICS here, as in GLOBAL_CTRL.
+    /// The active counters that count outside of virtual machines, and the second counters of
+    /// pairs. The first metric's bit stands for all of PERF_METRICS here, as in GLOBAL_CTRL.
     enabled: CounterMask,
-    /// The active counters that count in virtual machines, with the metrics as in `enabled`.
+    /// The active counters that count in virtual machines, with second counters and metrics as in
+    /// `enabled`.
     in_guest: CounterMask,
     /// The second counters of pairs. They have no event of their own.
     seconds: CounterMask,
@@ -331,8 +334,8 @@ impl Shadow {
     ///
     /// No other active counter may need another value in its extra register.
     ///
-    /// The counter runs only where the event counts: even a counter that runs in virtual machines
-    /// only is programmed here.
+    /// A counter whose event counts in virtual machines only is programmed, too: it runs once a
+    /// hypervisor has switched GLOBAL_CTRL.
     ///
     /// The PMU must be suspended, and the counter not active.
     pub fn start(&mut self, counter: CounterId, value: u64, mut write: impl FnMut(RegisterWrite)) {
@@ -363,8 +366,8 @@ impl Shadow {
         }
     }
 
-    /// Lets PERF_METRICS count from the next [`resume`](Self::resume) on, wherever the slots count,
-    /// which must have been started. The caller writes the register.
+    /// Lets PERF_METRICS count from the next [`resume`](Self::resume) on, wherever the slots count.
+    /// The slots must have been started. The caller writes PERF_METRICS.
     #[cold]
     pub fn start_metrics(&mut self) {
         self.touched = true;

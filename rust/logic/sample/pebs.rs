@@ -3,8 +3,8 @@
 //! Samples that the processor writes (PEBS): decoding records, and correcting the addresses in
 //! them.
 //!
-//! A model's table of [precise events](crate::logic::model::pebs_events) lists the events that
-//! support this.
+//! A model's table of [precise events](crate::logic::model::pebs_events) lists the events that the
+//! processor can sample.
 
 pub mod fixup;
 pub mod record;

@@ -66,8 +66,8 @@ impl RandomPeriods {
         }
     }
 
-    /// Returns a period for an event whose requested period is `period`, and the generator's next
-    /// state.
+    /// Returns a period, at most `i64::MAX`, for an event whose requested period is `period`, and
+    /// the generator's next state.
     #[must_use]
     pub const fn draw(self, period: u64, state: u64) -> (u64, u64) {
         const LONGEST: u64 = i64::MAX as u64;

@@ -231,8 +231,10 @@ const CONTROL_ANY: u32 = CONTROL_JCC
     | CONTROL_RETURN
     | CONTROL_OTHER;
 
-/// Returns the bits of LBR_SELECT for one bit of `attr.branch_sample_type`; 0 for a bit that
-/// selects no branches.
+/// Returns the bits of LBR_SELECT that concern the branches of one bit of
+/// `attr.branch_sample_type`: the bits that must be clear, so that these branches are not
+/// suppressed, and SELECT_CALL_STACK, which must be set for a call stack. 0 for a bit without a
+/// hardware filter.
 ///
 /// Mainline: `nhm_lbr_sel_map`, `snb_lbr_sel_map`, `hsw_lbr_sel_map`,
 /// `arch/x86/events/intel/lbr.c`.

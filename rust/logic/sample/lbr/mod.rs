@@ -69,7 +69,8 @@ pub enum Filter {
 
 impl Lbr {
     /// Returns the branch records of a processor with these capabilities, whose model has the
-    /// LBR_SELECT described by `filter`. [`None`] if it has no usable records.
+    /// LBR_SELECT described by `filter` (without effect on architectural LBRs and on AMD's
+    /// processors). [`None`] if it has no usable records.
     ///
     /// Hypervisors may leave out the registers, so the driver has to try them.
     pub fn new(filter: Option<LbrFilter>, capabilities: &Capabilities) -> Option<Self> {
@@ -110,14 +111,15 @@ impl Lbr {
     }
 
     /// Returns whether the records with the filter `select`, a value of LBR_SELECT or LBR_CTL, are
-    /// saved for a task that is switched out: a call stack's, and a guest's.
+    /// saved for a task that is switched out. Only a call stack's and a guest's records are.
     pub const fn keeps(&self, select: u32) -> bool {
         select == GUEST || self.is_call_stack(select)
     }
 
-    /// Returns the number of the latest branch for a sample (`PERF_SAMPLE_BRANCH_HW_INDEX`). The
-    /// branch is in the register `place`. If this is always the first register, mainline's driver
-    /// reports -1 (unknown) for Intel's processors, and 0 for AMD's.
+    /// Returns the number of the latest branch for a sample (`PERF_SAMPLE_BRANCH_HW_INDEX`).
+    /// `place` is the number of the register with the branch. Where this is always the first
+    /// register, returns -1 (unknown) for Intel's processors and 0 for AMD's, as mainline's driver
+    /// does.
     pub fn latest_branch(&self, place: u32) -> u64 {
         match self.filter {
             Filter::Control(_) => u64::MAX,

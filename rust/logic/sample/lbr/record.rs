@@ -9,7 +9,8 @@ use crate::logic::capabilities::ArchLbr;
 /// The raw registers of one branch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// LBR_x_FROM: the address of the branch, and flags on some processors. 0: nothing is recorded.
+    /// LBR_x_FROM: the address of the branch, and flags on some processors. On Intel's, 0 if
+    /// nothing is recorded.
     pub from: u64,
     /// LBR_x_TO: the address of its target.
     pub to: u64,
@@ -26,13 +27,15 @@ pub struct Branch {
     pub to: u64,
     /// Its flags and cycles.
     pub flags: Flags,
-    /// The branch type that the processor has recorded, if any: a number below 6, see
-    /// [`ARCH_TYPES`](super::stack::ARCH_TYPES).
+    /// The number of the branch type that the processor has recorded, if it records types: an index
+    /// of [`ARCH_TYPES`](super::stack::ARCH_TYPES), or 6 to 15 for other types.
     pub arch_type: Option<u8>,
 }
 
 /// Flags and cycles of a branch, in the bits of `struct perf_branch_entry`
-/// (`include/uapi/linux/perf_event.h`). Bits for which the processor has no information are 0.
+/// (`include/uapi/linux/perf_event.h`). Bits for which the processor has no information are 0,
+/// except that without records of mispredictions, architectural LBRs have
+/// [`PREDICTED`](Self::PREDICTED), as in mainline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u64);
 

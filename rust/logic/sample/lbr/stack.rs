@@ -65,7 +65,7 @@ const fn is_kernel(address: u64) -> bool {
     address >> 63 != 0
 }
 
-/// The branches that were recorded at the same time, the latest first.
+/// The branches that the records contained at one moment, the latest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Branches {
     branches: [Branch; MAX_BRANCHES],

@@ -74,8 +74,9 @@ impl State {
         }
     }
 
-    /// Decides the steps when a task has been switched in. `saved` is the number of its saved call
-    /// stack, if it has one and the filter makes call stacks.
+    /// Decides the steps when a task has been switched in. `saved` is the number of the task's
+    /// saved records, if it has any and the filter's records are saved
+    /// ([`Lbr::keeps`](super::Lbr::keeps)); 0 if they were saved on another CPU.
     pub fn switch_in(&mut self, wanted: Option<u32>, saved: Option<u64>) -> Steps {
         let Some(select) = wanted else {
             return self.prepare(None);
@@ -109,7 +110,8 @@ impl State {
         self.saved = None;
     }
 
-    /// Records that the core's other thread may have written LBR_SELECT, unless events here use it.
+    /// Records that the core's other thread may have written LBR_SELECT. Events that continue to
+    /// use the records need no new write: the other thread does not write another value meanwhile.
     pub fn forget_select(&mut self) {
         self.select = None;
     }

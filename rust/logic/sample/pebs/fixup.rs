@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Finding the address of an instruction, given the address of the next one and the last branch
-//! before it.
+//! Finding the address of an instruction, given the address of the next instruction and the last
+//! branch before that.
 //!
 //! Records of the [first format](crate::logic::capabilities::PebsFormat::Nehalem) only have the
 //! address of the next instruction, and instructions cannot be decoded backwards. So the code is
@@ -21,8 +21,9 @@ pub enum Search {
     Found(u64),
     /// The code at this address, with this number of bytes, up to the next instruction.
     Read(u64, usize),
-    /// No part: the branch is not the last one before the instruction, or its address must not be
-    /// shown to the user.
+    /// No part: there is no branch, the branch is not the last one before the next instruction, the
+    /// code between the two is longer than [`MAX_CODE`], or the branch's address must not be shown
+    /// to the user.
     Unknown,
 }
 
@@ -47,8 +48,8 @@ pub fn search(next: u64, from: u64, to: u64, in_kernel: bool) -> Search {
 }
 
 /// Returns the offset of the last instruction in `code`, which has to consist of complete
-/// instructions. Returns [`None`] if it does not, or if an instruction is unknown. `length` returns
-/// the length of the instruction at the beginning of its argument.
+/// instructions. Returns [`None`] if it does not, if it is empty, or if an instruction is unknown.
+/// `length` returns the length of the instruction at the beginning of its argument.
 ///
 /// # Examples
 ///

@@ -3,8 +3,8 @@
 //! The records in the PEBS buffer of the DS area, which the processor writes.
 //!
 //! Hardware writes the buffer, so it is read word by word and its content is not trusted:
-//! [`Records`] ends at a record that does not fit into the rest of the buffer, or whose size does
-//! not match its groups.
+//! [`Records`] ends at a record that does not fit into the rest of the buffer, that has unknown
+//! groups, or whose size does not match its groups.
 //!
 //! Source: SDM volume 3, 20.3.1.1.1 (Nehalem), 20.3.6.2 (Haswell), 20.3.8.1 (Skylake) and 20.9.2
 //! (adaptive). Mainline: `struct pebs_record_nhm` and the structures after it,
@@ -63,14 +63,15 @@ impl Groups {
         Self(groups & (Self::MEMORY | Self::REGISTERS | Self::XMM))
     }
 
-    /// Adds the last `depth` branches, at most 256.
+    /// Adds the last `depth` branches; one if `depth` is 0.
     #[must_use]
     pub const fn with_branches(self, depth: u8) -> Self {
         let last = (depth as u64).saturating_sub(1);
         Self(self.0 | Self::BRANCHES | (last << Self::BRANCHES_SHIFT))
     }
 
-    /// Returns the groups in either set. The numbers of branches must be the same.
+    /// Returns the groups in either set. If both have branches, the numbers of branches must be the
+    /// same.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -138,7 +139,7 @@ impl Groups {
 }
 
 /// The memory access of the instruction. The meaning of the values depends on the event
-/// ([`PebsData`](super::PebsData)).
+/// ([`PebsData`](crate::logic::model::pebs_events::PebsData)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The linear address.
@@ -162,9 +163,10 @@ pub struct Record<'a> {
 /// The counters to which a record belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners {
-    /// All of these counters, one or more.
+    /// All of these counters. Empty if the record belongs to none of the precise events, or if its
+    /// owner is not certain.
     Of(CounterMask),
-    /// One of these counters. The record does not show which, so it is lost.
+    /// One of these counters. The record does not show which, so the record is lost.
     OneOf(CounterMask),
 }
 
@@ -366,7 +368,8 @@ impl<'a> Records<'a> {
     const LAYOUT: u64 = Self::GROUPS | (0xffff << 48);
     const NO_LAYOUT: u64 = !Self::LAYOUT;
 
-    /// Iterates over `buffer`, which reaches from the base to the index.
+    /// Iterates over `buffer`, which reaches from the PEBS buffer's base to its index in the DS
+    /// area.
     pub const fn new(format: PebsFormat, buffer: &'a [AtomicU64]) -> Self {
         Self {
             format,

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Returns the words of a record in an old format: RFLAGS, RIP and the general registers, whose
-/// values are 100 and their place, then the `rest`.
+/// Returns the words of a record in an old format: RFLAGS, RIP and the general registers, each with
+/// the value 100 plus its place, then the `rest`.
 fn old(rest: &[u64]) -> Vec<u64> {
     (100..118).chain(rest.iter().copied()).collect()
 }
