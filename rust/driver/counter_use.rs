@@ -151,7 +151,7 @@ impl CounterUse {
         }
     }
 
-    /// Records that an event that counts in this `way` gets the counter, and shares it with none.
+    /// Records that an event that counts in this `way` gets the counter, which is not shared.
     #[inline]
     pub(super) fn arrive(&self, way: Way) {
         self.way.store(way as u8, Relaxed);
@@ -186,7 +186,7 @@ impl CounterUse {
     /// Returns the total of the shared counter for the group read with this `number`: for the first
     /// member, the `total` now, and for the others the same.
     ///
-    /// Only for callbacks: the total is not complete in an NMI.
+    /// Not for an NMI that interrupts the group read: the total lacks the occurrences since then.
     pub(super) fn total_of_group(&self, number: u64, total: impl FnOnce() -> Total) -> Total {
         if self.group_read.load(Relaxed) != number {
             self.group_total.store(total().to_word(), Relaxed);

@@ -40,8 +40,8 @@ use kernel::interrupt::LocalInterruptDisabled;
 /// A period with which a counter of any model can be started: no model's shortest period is longer.
 const SHORT_PERIOD: i64 = 128;
 
-/// The shortest period with which a counter may go on from the value that it has. The PMIs of
-/// shorter ones cost more than a write of the counter.
+/// The least distance to its overflow at which a counter may go on from the value that it has. PMIs
+/// at shorter distances would cost more than a write of the counter.
 const LONG_PERIOD: i64 = 1 << 31;
 
 impl CounterUse {
@@ -73,7 +73,7 @@ impl CounterUse {
     /// BPF program at the tracepoint may read the event. That read must not combine the new counter
     /// with the value of another counter, or of an earlier write.
     ///
-    /// The PMI must not handle the event meanwhile.
+    /// To be called by the PMI, or while it does not handle the event.
     #[inline]
     pub(super) fn begin(&self, event: &Event<Driver>, hardware: &Hardware) -> (u64, bool) {
         let data = event.data();
@@ -92,12 +92,13 @@ impl CounterUse {
         )
     }
 
-    /// Returns the value at which to start the counter of `event`: `present`, the value that it
-    /// has, if known, if the event can count from there, so that the counter need not be written;
-    /// otherwise `start`, with which the event [begins](Self::begin).
+    /// Returns the value at which to start the counter of `event`: its `present` value, if that is
+    /// known and far enough from an overflow, so that the counter need not be written; otherwise
+    /// `start`, with which the event [begins](Self::begin).
     ///
-    /// Only for events that may share counters, and not for those of tasks: user space could read
-    /// with RDPMC what the counter has counted for others.
+    /// Keeps the value only for a CPU's events that may share counters and are not sampled. With a
+    /// task's event, user space could read by RDPMC the occurrences that the counter has counted
+    /// for others.
     #[inline]
     pub(super) fn keep_value(
         &self,
@@ -151,7 +152,8 @@ impl CounterUse {
         record_start(event, period, start)
     }
 
-    /// Remembers that `value` has been written to the counter of `event`.
+    /// Remembers that `value` has been written to the counter of `event`, and publishes the count's
+    /// base value. If the counter is shared, lets its total grow again.
     #[inline]
     pub(super) fn remember_written(&self, event: &Event<Driver>, value: u64, hardware: &Hardware) {
         let width = hardware.limits.width;
@@ -166,7 +168,9 @@ impl CounterUse {
     /// Restarts `event` on this `counter`, where it stopped or in a new period. Returns whether a
     /// period was over.
     ///
-    /// Context: NMI, while the counter does not count.
+    /// Context: the PMI, another NMI that restarts a halted event, or a callback while the PMI does
+    /// not handle the event. The counter should be stopped; AMD's counters before PerfMonV2 run in
+    /// a PMI, and the occurrences before the write are lost.
     pub(super) fn restart(
         &self,
         event: &Event<Driver>,
@@ -192,7 +196,8 @@ impl CounterUse {
     }
 
     /// Brings the count of an event that counts with PERF_METRICS up to date. `previous` is the
-    /// value up to which it was counted, and `metrics` a later reading of both registers.
+    /// value up to which it was counted, and `metrics` has later values of the slots and of
+    /// PERF_METRICS.
     ///
     /// On the event's CPU, in any context. The PMU should be stopped; otherwise the shares and the
     /// slots may belong to different moments.

@@ -50,7 +50,8 @@ use core::sync::atomic::Ordering::Relaxed;
 /// that are still set after the last pass cannot be acknowledged.
 const PASSES: u32 = 100;
 
-/// Handles an NMI of this CPU, whatever its source. Returns the number of handled overflows.
+/// Handles an NMI of this CPU, whatever its source. Returns the number of handled interrupts of
+/// counters, PEBS, Intel PT and BTS, or 1 for an NMI whose overflow an earlier one has handled.
 #[inline]
 pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let irqs = nmi.irqs();
@@ -125,8 +126,9 @@ fn is_due(status: Status, counters: CounterMask, driver: &super::Driver) -> bool
         || driver.common.tracing.is_due(status)
 }
 
-/// Handles overflows of `counters` and PEBS records until none are left. Returns the number of
-/// overflows.
+/// Handles overflows of `counters`, PEBS records and interrupts of Intel PT until none are left.
+/// After [`PASSES`] passes, gives up and halts all counters ([`PmiState::set_stuck`]). Returns the
+/// number of interrupts.
 ///
 /// Further overflows may occur while the first are being handled: late ones, and ones that writes
 /// to the counters cause. They raise no NMI while LVTPC is masked. If it is armed, the kernel
@@ -173,7 +175,8 @@ fn drain(
                 }
                 // An overflow of PERF_METRICS as a whole, without an event for the first metric.
                 None if counter == CounterId::FIRST_METRIC => driver.topdown(cx).overflowed(false),
-                // A late overflow of an event that has left: acknowledging it is enough.
+                // A late overflow of an event that has left, for which acknowledging it is enough;
+                // or a counter that has not overflowed, and whose event is not checkpointed.
                 _ => {}
             }
         }
@@ -187,8 +190,12 @@ fn drain(
     handled
 }
 
-/// Brings the count of `event` up to date, restarts it, and hands a sample to the perf core if one
-/// is due. `branches` are the branches that the PMI has read.
+/// Serves `event`, which has overflowed or is checkpointed: brings its count up to date, restarts
+/// it, and hands a sample to the perf core if a period is over. `branches` are the branches that
+/// the PMI has read.
+///
+/// On a shared counter, the count is only brought up to date if the sample contains it. For slots
+/// and metrics, all topdown counts are brought up to date, and there is no sample.
 fn serve(
     (counter, event): (CounterId, &Event<super::Driver>),
     driver: &super::Driver,
@@ -209,7 +216,8 @@ fn serve(
     if counts.is_shared() {
         let counts = counts.shared(counter, hardware, irqs);
         counts.freeze(Some(event));
-        // Otherwise the count grows when it is read, with those of the other members of its group.
+        // A sample with counts needs the count now. Otherwise it is brought up to date when it is
+        // read, together with the counts of its group.
         if event.samples_counts() {
             counts.settle(event);
         }

@@ -93,7 +93,7 @@ impl Driver {
                 if shadow.active().contains(counter) {
                     self.stop_on(cx, (counter, event), shared, shadow);
                 } else if shared.uses.on(counter).is_special() {
-                    // An NMI has stopped the event.
+                    // The event is stopped. If an NMI has done so, steps of its way are left.
                     self.leave_special(cx, (counter, event), shared, shadow);
                 }
                 event::leave(event);
@@ -230,8 +230,8 @@ impl Driver {
         event.update_userpage();
     }
 
-    /// Clears the event selects before they are programmed, as some models need. The PMU is
-    /// disabled.
+    /// Clears the monitoring hardware before event selects are programmed, as errata of some models
+    /// demand ([`Shadow::clear`]). The PMU is disabled.
     #[cold]
     #[inline(never)]
     fn clear(&self, cx: &OnCpu<'_, Self>, shared: &PmiState, shadow: &mut Shadow) {

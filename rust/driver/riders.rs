@@ -5,18 +5,18 @@
 //! One of them, the *head*, is in the schedule, which plans a counter for it; the others ride on
 //! that counter ([`logic::sched::riders`](crate::logic::sched::riders)). The PMI serves the
 //! *owner*: the sampled event, if one of them is sampled and started, otherwise any that is started
-//! ([`logic::pmi::shared_count`](crate::logic::pmi::shared_count)). The counter counts as long as
-//! one of the events is started. So a rider that starts or stops writes no register, except that a
-//! sampled event writes the start of its period to the counter.
+//! ([`logic::pmi::shared_count`](crate::logic::pmi::shared_count)). For the PMI, all others are
+//! riders, even the head. The counter counts as long as one of the events is started. So a rider
+//! that starts or stops writes no register, except that a sampled event writes the start of its
+//! period to the counter.
 //!
 //! Only events of [`Way::Counter`](super::counter_use::Way) share counters. The use of a counter
-//! that has riders is marked as shared, which makes callbacks and the PMI take the steps in
-//! this file. The mark stays when the riders leave, until the next event arrives on the counter:
-//! then the switches between tasks with riders change nothing.
+//! that has riders is marked as shared, which makes callbacks and the PMI take the steps in this
+//! file. The mark stays when the riders leave, until the next event arrives on the counter, so that
+//! switches between tasks with riders need not change it.
 //!
-//! Two sampled events have a counter each: if the periods of both were served by one counter, each
-//! PMI would have to look at both, and a period in which the other's PMI falls would be sampled
-//! late by the time from PMI to PMI.
+//! At most one event of a shared counter is sampled. With two, each PMI would have to serve the
+//! periods of both, and a period that ends between two PMIs would be sampled at the second one.
 
 use super::{
     counter_use::CounterUse,
@@ -77,8 +77,11 @@ impl Shared<'_> {
         self.hardware.read_counter(self.counter, self.irqs)
     }
 
-    /// Returns what the counter has counted since it was last written, and its value. The counter
-    /// must not count, nor be written by a PMI.
+    /// Returns the increment of the counter since it was last written, and its value. No PMI may
+    /// write the counter meanwhile.
+    ///
+    /// The counter should be stopped: otherwise the occurrences until it is written are lost.
+    /// (AMD's counters before PerfMonV2 run in a PMI.)
     fn since_write(self) -> (u64, u64) {
         let now = self.read();
         let width = self.hardware.limits.width;
@@ -105,17 +108,20 @@ impl Shared<'_> {
         }
     }
 
-    /// Counts down the period of `owner`, which stops being the owner.
+    /// Counts down the period of `owner`, which stops being the owner, while the counter continues.
     ///
-    /// In the PMI, or while it does not handle the counter. The counter must not count.
+    /// In the PMI, or while it does not handle the counter, which should be
+    /// [stopped](Self::since_write).
     fn count_down(self, owner: &Event<Driver>) {
         counting::count_down(owner, self.since_write().0);
     }
 
-    /// Freezes the total before the counter is written, and counts down the period of its `owner`.
-    /// Returns the counter's value.
+    /// Freezes the total, as the counter is about to be written or stops, and counts down the
+    /// period of its `owner`; does neither if the total is frozen already. Returns the counter's
+    /// value.
     ///
-    /// In the PMI, or while it does not handle the counter. The counter must not count.
+    /// In the PMI, or while it does not handle the counter, which should be
+    /// [stopped](Self::since_write).
     pub(super) fn freeze(self, owner: Option<&Event<Driver>>) -> u64 {
         let (delta, now) = self.since_write();
         if self.counts.shared.freeze(delta) {
@@ -159,7 +165,7 @@ impl CounterUse {
 }
 
 impl PmiState {
-    /// Returns the owner of `counter` if it counts there now: the counter is active, and none of
+    /// Returns the owner of `counter` if the counter is active, though perhaps halted, and none of
     /// its registers is being written.
     fn owner<'a>(
         &self,
@@ -174,10 +180,11 @@ impl PmiState {
     }
 
     /// Makes a started rider of `counter` its owner, and returns it; [`None`] if there is no such
-    /// rider. `former` is the owner, which stops.
+    /// rider. `former` is the owner, which stops or was stopped.
     ///
-    /// The counter continues: it overflows where the period of `former` would have ended, and is
-    /// then set for the new owner. The caller activates the counter for it.
+    /// Writes no register: a counter that continues overflows where the period of `former` would
+    /// have ended, and is then set for the new owner. The caller activates or starts the counter
+    /// for it; an NMI only [records](CounterUse::set_event) the new owner.
     fn next_owner<'a>(
         &self,
         cx: &'a OnCpu<'_, Driver>,
@@ -289,8 +296,9 @@ impl Driver {
     ) {
         let counts = shared.uses.on(counter);
         if !counts.is_shared() {
-            // In this order: from the mark on, the owner counts by the total. It has been counted
-            // up to the counter's last value, also if a PMI changes that value before the mark.
+            // In this order: once the counter is marked as shared, the count of the owner follows
+            // the total. It is up to date with the counter's last value, even if a PMI changes that
+            // value before the mark is set.
             let owner = shared.owner(cx, counter);
             let total = counts.shared.begin(owner.is_some());
             if let Some((_, owner)) = owner {
@@ -386,7 +394,7 @@ impl Driver {
             self.stop_counter(counter, value, shadow);
             event::leave(owner);
         } else if shadow.active().contains(counter) {
-            // The perf core has lost the owner.
+            // The owner is not on this counter any more.
             shadow.stop(counter, None);
         }
     }
@@ -422,8 +430,9 @@ impl Driver {
         }
     }
 
-    /// Starts `event` on the shared `counter` if it rides on an owner. If it does not, makes it the
-    /// owner: the caller [starts](Self::start_on) the counter for it.
+    /// Starts `event` as a rider and returns true, if the shared `counter` has a started owner and
+    /// `event` is not sampled. Otherwise makes `event` the owner and returns false: the caller
+    /// [starts](Self::start_on) the counter for it.
     // A function of its own, so that its stack is free when the counter is started.
     #[inline(never)]
     fn start_riding(
@@ -522,7 +531,8 @@ impl Driver {
             }
             shared.activate(counter, next_id);
             next.update_userpage();
-            // An NMI that has stopped the event before may not have found it.
+            // An NMI that stopped `next` before the counter was activated for it has found it
+            // neither among the riders nor as the owner, so the counter needs another owner.
             if !next.is_stopped() || shared.last_event(counter) != Some(next_id) {
                 return;
             }
@@ -548,7 +558,7 @@ impl Driver {
             if !event.is_stopped() {
                 self.stop_shared(cx, (counter, event), shared, &mut own.shadow);
             }
-            // The id may be another event's next.
+            // Another event may get this id next.
             shared.uses.on(counter).shared.remove(id.index());
         }
         let head = match own.riders.leave(id.index()) {
@@ -557,7 +567,8 @@ impl Driver {
                 let next = own.riders.promote(id.index());
                 next.and_then(|next| event_of(cx, next))
                     .map(|(next_id, next)| {
-                        // A search for other groups may have cancelled the txn of the event.
+                        // Does nothing if a search for other groups has cancelled the txn of the
+                        // event: then the event is not in the schedule any more.
                         own.schedule.hand_over(id, next_id, &next.data().demand);
                         own.changed |= data.branches.is_some();
                         next_id
@@ -576,7 +587,8 @@ impl Driver {
 
     /// Brings the count of `event` on the shared `counter` up to date. Any context.
     ///
-    /// For a group, the counter is read once, so that equal events of the group are equal.
+    /// Callbacks read the counter once for a group read, so that equal events of the group get
+    /// equal counts.
     pub(super) fn read_shared(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -666,8 +678,7 @@ impl Driver {
         true
     }
 
-    /// Calls `f` for each event that counts on the counter of `head`, which is in the schedule: for
-    /// `head` and its riders.
+    /// Calls `f` for `head`, which is in the schedule, and for its riders.
     pub(super) fn for_each_sharer(
         cx: &OnCpu<'_, Self>,
         riders: &Riders,

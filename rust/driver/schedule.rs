@@ -2,10 +2,11 @@
 
 //! The callbacks of the perf core: placing events on counters, and counting.
 //!
-//! Adding and removing events changes the schedule only. The registers follow when the PMU is
-//! enabled, and only where they have to change ([`program`](super::program)). Starting and stopping
-//! events, which also happens with the PMU disabled, works the same way. For events that an NMI has
-//! stopped, [`Driver::own`] updates the shadow afterwards.
+//! Adding an event only changes the schedule, unless the event [rides](super::riders) on a counter
+//! that is programmed; removing one also stops it. The registers follow when the PMU is enabled,
+//! and only where they have to change ([`program`](super::program)). Starting an event programs its
+//! counter at once, and stopping one reads it; this, too, happens with the PMU disabled. For events
+//! that an NMI has stopped, [`Driver::own`] and `disable()` update the shadow afterwards.
 
 use super::{
     counter_use::Way,
@@ -76,11 +77,13 @@ use kernel::{
 };
 
 impl Driver {
-    /// Returns the state of this CPU, for callbacks outside of NMIs.
+    /// Returns the state of this CPU, for callbacks outside of NMIs, and brings the shadow up to
+    /// date with counters that an NMI stopped.
     ///
-    /// [`None`] if a callback is running already. The perf core does not nest callbacks, but a
-    /// tracepoint in one may be the event that leads a group of this driver's events, and stop the
-    /// group. Also [`None`] when the CPU has been [given back](super::hotplug::give_back).
+    /// [`None`] if a callback is running already. The perf core does not nest callbacks. But if a
+    /// callback hits a tracepoint whose event leads a group with events of this driver, the perf
+    /// core may stop the group. Also [`None`] when the CPU has been [given
+    /// back](super::hotplug::give_back).
     #[inline]
     fn own<'a>(
         &'a self,
@@ -92,9 +95,12 @@ impl Driver {
         Some((cpu, own))
     }
 
-    /// Records that `event` could not be placed. `members` is the number of events in its group.
+    /// Records that `event` could not be placed. `members` is the number of events of its group
+    /// that were tried together, including `event`.
     ///
-    /// A failure of an event that waits in rotation is not recorded.
+    /// If this driver orders the groups, a failure of an event that rotates is not recorded at the
+    /// end of an interval, but marks the event as waiting. Nor is it recorded as long as the event
+    /// waits.
     fn place_failed(
         &self,
         cx: &Scheduling<'_, Self>,
@@ -177,7 +183,8 @@ impl Driver {
         verdict.is_ok() && group.validate().is_ok()
     }
 
-    /// Records that all counters are in use, so that `event` could not be collected with its group.
+    /// Records that `event` could not be collected with its group, as there would be more events
+    /// than counters. Then looks for groups behind it that fit.
     #[cold]
     #[inline(never)]
     fn no_room(
@@ -302,8 +309,8 @@ impl Operations for Driver {
             shared.set_in_guest(own.shadow.in_guest());
         }
         if let Some(counters) = running {
-            // From here on, a PMI switches the counters on too, so all other registers are written
-            // before.
+            // From here on, a PMI restarts the units and switches the counters on, too. So all
+            // registers that `start()` and `run()` do not write are written before.
             shared.set_enabled(counters);
             self.units.start(&mut own.units, &cpu.units, site);
             shared.run(&self.hardware, cx.irqs());
@@ -328,8 +335,8 @@ impl Operations for Driver {
         let data = event.data();
         let wish = data.last_place.counter_on(cpu.id);
         if own.schedule.in_txn() {
-            // The event is only collected for the txn: nothing is planned yet, so the core need not
-            // know.
+            // The event is only collected for the txn: nothing is planned yet, so nothing is
+            // reported to the processor's core.
             return Ok(own
                 .schedule
                 .add(id, data.demand, wish, &Limits::NONE)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that need more than a counter: the operations of each [`Way`].
+//! Events that need more than a counter: the operations of each [`Way`]. Operations on shared
+//! counters pass through this file to [`riders`](super::riders).
 
 mod metrics;
 
@@ -142,8 +143,8 @@ impl Driver {
         }
     }
 
-    /// Removes `event`, which counts in a [`Way`] of its own and which an NMI has stopped, from
-    /// `counter`. The PMU is disabled.
+    /// Removes `event`, which counts in a [`Way`] of its own and is stopped, from `counter`: takes
+    /// the steps that a stop in an NMI leaves out. The PMU is disabled.
     #[cold]
     #[inline(never)]
     pub(super) fn leave_special(
@@ -163,7 +164,8 @@ impl Driver {
         }
     }
 
-    /// Stops `event` on `counter`, which counts in a [`Way`] of its own, in an NMI.
+    /// Stops `event` on `counter`, which it shares or where it counts in a [`Way`] of its own, in
+    /// an NMI.
     #[cold]
     pub(super) fn stop_special_in_nmi(
         &self,
@@ -227,8 +229,8 @@ impl Driver {
         true
     }
 
-    /// Brings the count of `event`, which counts in a [`Way`] of its own, up to date. For slots and
-    /// metrics, does so for the whole group. Any context.
+    /// Brings the count of `event`, which shares its counter or counts in a [`Way`] of its own, up
+    /// to date. For slots and metrics, does so for the whole group. Any context.
     // Takes the PMU and `irqs` instead of a context, so that `read` does not build one in memory
     // for ordinary events.
     #[cold]
@@ -296,7 +298,7 @@ impl Driver {
         let cpu = self.cpus.this_cpu(cx.irqs());
         cpu.shared.set_enabled(enabled);
         if !enabled.is_empty() {
-            // A PMI in between has stopped the units that run with the counters, and has not
+            // A PMI in between may have stopped the units that run with the counters, and not
             // restarted them.
             self.units.go_on(&cpu.units, self.site(cpu, cx.irqs()));
         }

@@ -16,7 +16,8 @@ use kernel::cpu::CpuId;
 /// Neither the index of a counter nor a CPU's number.
 const NONE: u32 = u32::MAX;
 
-/// The counter that an event was on last, or is on.
+/// The counter that an event was on last, or is on. A counter on which the event
+/// [rides](crate::driver::riders) is not recorded.
 ///
 /// Callbacks on the event's CPU change it, with interrupts off.
 pub(in crate::driver) struct LastPlace {

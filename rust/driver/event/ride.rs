@@ -34,8 +34,8 @@ impl Ride {
     /// Returns whether another event owns the event's counter. Any context; on another CPU than the
     /// event's, this may be the value before the latest change.
     ///
-    /// The mmap page has no index then: a task must not get at the raw value of a counter that
-    /// counts for others too, and the PMI does not update the pages of riders.
+    /// The mmap page has no index then: a task must not read the raw value of a counter that also
+    /// counts for others, and the PMI does not update the pages of riders.
     pub(in crate::driver) fn has_owner(&self) -> bool {
         self.has_owner.load(Relaxed)
     }

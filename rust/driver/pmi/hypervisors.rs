@@ -89,7 +89,8 @@ impl Hypervisors {
         self.mirror.as_ref().map_or(0, Mirror::pebs_data_cfg)
     }
 
-    /// Withdraws all published values, as the built-in driver does without an event.
+    /// Withdraws the published values of GLOBAL_CTRL, as the built-in driver does when it has no
+    /// event on the CPU. Those of PEBS stay.
     pub(super) fn withdraw(&self) {
         self.in_guest.store(UNPUBLISHED, Relaxed);
         if let Some(mirror) = &self.mirror {

@@ -165,8 +165,8 @@ impl PmiState {
         });
     }
 
-    /// Clears the enabled counters, and withdraws the published register values, as the built-in
-    /// driver does without an event. No event is on a counter any more.
+    /// Clears the enabled counters, and withdraws the published values of GLOBAL_CTRL, as the
+    /// built-in driver does when it has no event on the CPU. No event is on a counter any more.
     pub(in crate::driver) fn withdraw(&self) {
         self.set_enabled(CounterMask::EMPTY);
         self.hypervisors.withdraw();

@@ -121,7 +121,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
     }
 
     /// Calls `f` for each started slots or metric event on this CPU, with the place of its counter
-    /// among the topdown counters.
+    /// among the active topdown counters.
     fn for_each_topdown(self, mut f: impl FnMut(usize, (CounterId, &Event<Driver>), &CounterUse)) {
         for (n, counter) in self.shared.topdown().into_iter().enumerate() {
             let id = self.shared.last_event(counter);
