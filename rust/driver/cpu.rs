@@ -105,7 +105,8 @@ pub(super) struct CallbackState {
     pub(super) dirty: Dirty,
     /// The last failures here.
     pub(super) failures: Failures,
-    /// The registers as they were before the PMU was first used here.
+    /// The registers as they were before this driver used the CPU; [`None`] until it does, and
+    /// after it has restored them.
     before: Option<Before>,
 }
 

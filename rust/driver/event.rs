@@ -53,7 +53,8 @@ use ride::Ride;
 
 /// The driver's data of an event.
 ///
-/// Fields that change are atomic: the PMI on the event's CPU changes them too.
+/// Fields that change are atomic: the PMI on the event's CPU may change them, and system calls on
+/// other CPUs change `page` and `way`.
 pub(crate) struct EventData {
     /// The event select, as requested.
     pub(super) select: EventSelect,
@@ -179,7 +180,7 @@ impl EventData {
     }
 
     /// Returns whether the event counts all branches of the host: a sample of each occurrence would
-    /// be a trace of all branches, which needs BTS.
+    /// be a trace of all branches, which needs BTS. False on AMD's processors.
     pub(super) fn counts_branches(&self, hardware: &Hardware) -> bool {
         if hardware.amd().is_some() {
             return false;

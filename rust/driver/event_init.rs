@@ -48,7 +48,8 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Makes the driver's data of a new event, or refuses the event and records the refusal.
+/// Makes the driver's data of a new event, or refuses the event and records the refusal, unless the
+/// event is for another PMU. Inherited events are not checked.
 pub(super) fn event_init(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
@@ -149,7 +150,8 @@ fn decide(
         Limits::NONE
     };
 
-    // Check the group on an idle PMU: if it does not fit there, it never will.
+    // Check the group on an idle PMU, within the present limits: a group that does not fit there
+    // would only wait.
     let transactions = driver.left_to_tsx();
     let limits = limits.closing(transactions);
     validate(driver, event, &data, &limits).map_err(|refusal| Explanation {
@@ -162,8 +164,8 @@ fn decide(
     Ok(data)
 }
 
-/// Returns the key of the events that can share a counter with a new event. An event that wants to
-/// be alone shares nothing.
+/// Returns the key of the events that can share a counter with a new event. [`Key::NONE`] with
+/// `policy=mainline` or `share=0`, and for an exclusive group: the event shares no counter.
 fn key(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
@@ -282,7 +284,8 @@ pub(super) fn check_period(
     Ok(())
 }
 
-/// Copies the attributes that this driver uses. `own_type` is the type of the PMU's own events.
+/// Copies the attributes that this driver uses. `own_type` is the type of the PMU's own events. The
+/// caller sets `is_member`, `has_auxiliary` and `leader`.
 fn attributes(attr: &perf::Attr<'_>, own_type: u32) -> Attributes {
     Attributes {
         event_type: EventType::decode(attr.event_type(), own_type),

@@ -66,7 +66,8 @@ pub(super) fn bind_resched() -> bool {
         .is_ok()
 }
 
-/// Finds AMD's PMU for precise events. Returns [`None`] if the machine does not have it.
+/// Finds AMD's PMU for precise events. Returns [`None`] if the machine does not have it, or if the
+/// kernel's function for it cannot be found, which is logged.
 ///
 /// Process context.
 pub(super) fn find_ibs() -> Option<Ibs> {

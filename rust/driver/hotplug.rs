@@ -3,15 +3,17 @@
 //! Starting and stopping the driver on a CPU: when the CPU comes up or goes down, and when the
 //! driver is loaded or unloaded.
 //!
-//! When a CPU goes down, its registers get the values that the driver found at first. They keep
-//! these while the CPU is off (INIT does not change them, SDM volume 3, table 10-1). When the CPU
-//! comes up again, the built-in driver may be in charge, and it only clears registers that it uses.
+//! When a CPU goes down, its counters are switched off, and GLOBAL_CTRL, LVTPC and the units'
+//! registers are [restored](Driver::restore). The registers keep these values while the CPU is off
+//! (INIT does not change them, SDM volume 3, table 10-1). When the CPU comes up again, the built-in
+//! driver may be in charge, and it only clears registers that it uses.
 //!
 //! The thread that switches a CPU off may have events, which stay on the CPU and count until the
 //! registers are restored. The perf core removes them when the thread sleeps, and adds them again
 //! when the thread runs on the CPU after it has come up again.
 //!
-//! A CPU that comes up only joins its core. Its registers are set up when it gets its first event.
+//! A CPU that comes up joins its core. Its counters' registers are set up when it gets its first
+//! event.
 
 use super::{
     cpu::Cpu,
@@ -38,7 +40,8 @@ pub(super) fn dying(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     pmu.ops().leave_core(pmu, irqs);
 }
 
-/// Restores the registers of this CPU to the values that the driver found. Until the CPU [comes
+/// Switches the counters of this CPU off, and [restores](Driver::restore) its registers, when it
+/// goes down, the driver is being unloaded or the machine shuts down. Until the CPU [comes
 /// up](starting) again, no event counts there and callbacks do nothing.
 pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
@@ -66,7 +69,7 @@ impl Driver {
                 event.update_userpage();
             });
         }
-        // The PMI ignores NMIs from here on.
+        // From here on, an NMI handles no overflow.
         cpu.shared.forget();
         self.restore(cpu, &mut own, irqs);
         own.close();

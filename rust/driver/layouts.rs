@@ -17,8 +17,9 @@ use kernel::prelude::*;
 /// `trust` is the module parameter `trust_layouts`. If it is set and the running kernel's layouts
 /// cannot be read, this function assumes the layouts for which the module was built.
 ///
-/// Logs the difference and fails with `ENOEXEC`, insmod's error for a module of another kernel.
-/// Fails with `ENOMEM` if memory is short. Changes nothing. Process context.
+/// Fails with `ENOEXEC`, insmod's error for a module of another kernel, and a line in the log, if a
+/// layout differs, or if the layouts cannot be read and `trust` is not set. Fails with `ENOMEM` if
+/// memory is short. Changes nothing. Process context.
 // Not inlined: its stack frame must be gone when the perf core is called.
 #[inline(never)]
 pub(crate) fn check_layouts(trust: bool) -> Result<Option<builtin::Layout>> {

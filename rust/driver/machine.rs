@@ -123,8 +123,9 @@ impl Machine {
     /// Takes over the built-in driver's PMUs, until the result is dropped. There are none if the
     /// built-in driver has not initialised.
     ///
-    /// Fails with `ENODEV` or `EBUSY`, and a line in the log, if one of them cannot be taken over;
-    /// then nothing has changed. Process context.
+    /// Fails with `EBUSY`, `ENODEV` or another error, and a line in the log, if one of them cannot
+    /// be taken over, or with `ENOMEM`. Then nothing has changed, unless the log says that a PMU
+    /// could not be registered again. Process context.
     #[inline]
     pub(crate) fn take_over(&self) -> Result<KBox<Predecessors>> {
         let mut found = PerType::new();
@@ -135,8 +136,8 @@ impl Machine {
     /// Reserves the registers of the PMU with the most counters, which include those of the others.
     /// `predecessor` is set if the built-in driver's PMUs were taken over.
     ///
-    /// Fails with `EBUSY`, and a line in the log, if something else has reserved one. Process
-    /// context.
+    /// Fails with `EBUSY` if something else has reserved one, or with another error, and a line in
+    /// the log. Process context.
     pub(crate) fn reserve(&self, predecessor: bool) -> Result<Reservation> {
         probe::reserve(
             takeover::widest(&self.pmus.map_ref(|pmu| &*pmu.0)).ok_or(ENODEV)?,
@@ -144,8 +145,8 @@ impl Machine {
         )
     }
 
-    /// Registers this machine as an NMI handler. It replaces the built-in driver's handler, if this
-    /// can be found. `predecessor` is set if the built-in driver's PMUs were taken over.
+    /// Registers this machine as an NMI handler. `predecessor` is set if the built-in driver's PMUs
+    /// were taken over: then this handler replaces the built-in driver's, if that can be found.
     ///
     /// Fails with `EBUSY` or `ENOMEM`. Process context.
     pub(crate) fn handle_nmis(
@@ -156,7 +157,8 @@ impl Machine {
         nmi::Registration::new(self.clone(), handler)
     }
 
-    /// Checks that the counters keep values: some hypervisors describe a PMU that does nothing.
+    /// Checks that the counters keep values: some hypervisors describe a PMU that does nothing. In
+    /// a virtual machine, also finds out which extra registers exist.
     ///
     /// Fails with `ENODEV` or another error, and a line in the log. No driver may be using the
     /// PMUs. Process context.

@@ -58,13 +58,14 @@
 //! | [`unit::UnitsOwn`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::CallbackState`] |
 //! | [`unit::UnitsShared`]: features | callbacks and the PMI on the CPU | each unit documents it |
 //! | [`counter_use::Uses`]: the use of each counter | callbacks and the PMI on the CPU | atomics |
-//! | [`event::EventData`] | callbacks and the PMI on the event's CPU | atomics |
+//! | [`event::EventData`] | callbacks and the PMI on its CPU; system calls on any CPU | atomics |
 //! | [`machine::common`], [`Hardware`] | all | constant, except settings |
 //! | [`machine::cpus`]: the PMU of each CPU | all | atomics; a CPU's changes when it comes up |
 //!
-//! The atomics are `core`'s, each access to which is one instruction. Only one CPU accesses them,
-//! so only the compiler could reorder accesses. ([`kernel::sync::atomic`] calls a C function for
-//! each access. It is for data that CPUs share.)
+//! The atomics are `core`'s, each access to which is one instruction. Except for settings,
+//! [`machine::cpus`] and a few members of [`event::EventData`], only one CPU accesses them, so only
+//! the compiler could reorder accesses. ([`kernel::sync::atomic`] calls a C function for each
+//! access. It is for data that CPUs share.)
 //!
 //! A PMI that interrupts a callback finds [`cpu::CallbackState`] borrowed, and the rest consistent
 //! after each single store, by the rules in [`logic::regs::shadow`](crate::logic::regs::shadow).

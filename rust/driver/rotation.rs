@@ -582,8 +582,8 @@ impl Driver {
     }
 
     /// If the group of `event` is the first of its context to be placed at the end of an interval,
-    /// makes the perf core offer groups behind it that fit beside it. Otherwise an exclusive group
-    /// in between would keep them waiting.
+    /// makes the perf core offer groups behind it that fit beside it. Without this, an exclusive
+    /// group in between would keep them waiting.
     #[inline]
     pub(super) fn let_others_join(
         &self,

@@ -96,7 +96,7 @@ impl Driver {
         Some(self.cpus.get(seat.founder)?.sharing.core.lock(irqs))
     }
 
-    /// Makes this CPU, which is going online, a thread of its core.
+    /// Makes this CPU, which is going online or is online at load, a thread of its core.
     pub(in crate::driver) fn join_core(&self, irqs: &LocalInterruptDisabled) {
         if !self.shares_a_core {
             return;
@@ -121,8 +121,9 @@ impl Driver {
         sharing.seat.store(seat.unwrap_or(NO_SEAT), Relaxed);
     }
 
-    /// Removes this CPU, which is going offline and has no events, from its core, and frees its
-    /// counters.
+    /// Removes this CPU, which is going offline or is online at unload, from its core, and frees
+    /// its counters. Makes the sibling schedule again if it has waited for them. No event is on a
+    /// counter of this CPU.
     pub(in crate::driver) fn leave_core(&self, pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
         let sharing = &self.cpus.this_cpu(irqs).sharing;
         let Some(seat) = sharing.seat() else { return };
@@ -146,7 +147,9 @@ impl Driver {
     }
 
     /// Calls `change` to add to the plan of this CPU, within the present limits
-    /// ([`ThreadState::plan`]). `event` is the event to add, or the first of its group.
+    /// ([`ThreadState::plan`]). `event` is the event to add, or the first of its group. Makes the
+    /// sibling schedule again if that becomes necessary. With a [northbridge](Northbridges::plan),
+    /// the limits are those of the node.
     ///
     /// [`ThreadState::plan`]: crate::logic::smt::protocol::ThreadState::plan
     pub(in crate::driver) fn plan(

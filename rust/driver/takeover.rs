@@ -53,11 +53,12 @@ impl Predecessors {
     }
 }
 
-/// Adds the predecessors of `pmus` to `found`, the built-in driver's PMUs. There are none after the
-/// boot option `initcall_blacklist=init_hw_perf_events,bts_init`, see `Documentation/usage.md`.
+/// Adds the predecessors of `pmus`, which are the built-in driver's PMUs, to `found`. There are
+/// none after the boot option `initcall_blacklist=init_hw_perf_events,bts_init`, see
+/// `Documentation/usage.md`.
 ///
-/// Fails with `ENODEV` or `EBUSY`, and a line in the log, if one cannot be taken over. Process
-/// context.
+/// Fails with `ENODEV`, `EBUSY` or another error, and a line in the log, if one cannot be taken
+/// over. Process context.
 #[inline(never)]
 pub(super) fn find_predecessors(
     pmus: &PerType<&CorePmu>,
@@ -125,7 +126,8 @@ fn log_other(name: &CStr) -> Error {
 }
 
 /// Refuses guests with a mediated vPMU until the result is dropped. Returns [`None`] if the kernel
-/// does not support such guests.
+/// does not support such guests, or, with a notice in the log, if it supports them but they cannot
+/// be refused.
 ///
 /// Fails with `EBUSY`, and a line in the log, if such a guest exists. Process context.
 #[inline(never)]
@@ -150,8 +152,9 @@ pub(crate) fn refuse_mediated_guests() -> Result<Option<NoMediatedGuests>> {
 
 /// Unregisters the built-in driver's PMUs until the result is dropped.
 ///
-/// Fails with `EBUSY` if a PMU is in use, and logs its users; then nothing has changed. Process
-/// context.
+/// Fails with `EBUSY` if a PMU is in use, and logs its users, or with `ENOMEM`; then nothing has
+/// changed. Fails with `ENODEV` if a PMU could not be registered again after a failed attempt,
+/// which the log says, too. Process context.
 #[inline(never)]
 pub(super) fn take_over(mut pmus: PerType<BuiltinPmu>) -> Result<KBox<Predecessors>> {
     let place = KBox::new_uninit(GFP_KERNEL)?;

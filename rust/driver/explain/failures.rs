@@ -33,9 +33,9 @@ pub(in crate::driver) struct Failure {
     pub(in crate::driver) number: u64,
     /// `attr.type` and `attr.config`.
     pub(in crate::driver) attr_config: (u32, u64),
-    /// The number of events in the group, including the leader.
+    /// The number of events of the group that were tried, including the leader.
     pub(in crate::driver) members: u32,
-    /// Set if the event is pinned, and so in the error state now.
+    /// Set if the event is pinned: the failure has put it into the error state.
     pub(in crate::driver) pinned: bool,
     /// The task that the event counts, unless it counts a CPU.
     pub(in crate::driver) task: Option<Caller>,
@@ -43,7 +43,8 @@ pub(in crate::driver) struct Failure {
 }
 
 impl Failure {
-    /// Describes the failure of `event`, whose group has `members` events, on this CPU now.
+    /// Describes the failure of `event`, with whose group `members` events were tried, on this CPU
+    /// now.
     fn now<T: Operations>(event: &Event<T>, members: u32, explanation: Explanation) -> Self {
         Self {
             when: Ticks::now(),

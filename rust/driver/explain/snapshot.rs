@@ -3,8 +3,9 @@
 //! The events on the counters of a CPU, and the waiting events: `rpmu/cpuN/schedule` in debugfs.
 //!
 //! The CPU itself takes the snapshot, in an interrupt. Callbacks run with interrupts off, so the
-//! schedule is consistent in an interrupt, and no lock is needed. Events that wait for their turn
-//! are read from the perf core: nothing is recorded about them, because they were not tried.
+//! schedule is consistent in an interrupt, and no lock is needed. Waiting events are read from the
+//! perf core, since no failure is recorded for those that wait for their turn. Events for control
+//! groups are not shown while they wait.
 
 use super::failures::{
     self,
@@ -130,7 +131,7 @@ struct Rider {
 #[derive(Clone, Copy)]
 struct WaitingEvent {
     event: Shown,
-    /// Set if the event's group is in the error state: it is pinned, and not tried again.
+    /// Set if the event's group is in the error state: it is pinned and got no counter.
     is_error: bool,
     /// Set if the event waits for its turn in the rotation.
     waits_for_its_turn: bool,
@@ -146,7 +147,7 @@ pub(in crate::driver) struct Snapshot {
     riders: [Option<Rider>; RIDERS],
     /// The number of further riders.
     more_riders: usize,
-    /// The waiting events, the newest first.
+    /// The waiting events. In each context, the newest come first.
     waiting: [Option<WaitingEvent>; WAITING],
     /// The number of further waiting events.
     more: usize,
@@ -286,7 +287,7 @@ impl Snapshot {
         self.holders.iter().flatten()
     }
 
-    /// Returns the waiting events, in the order in which they were opened.
+    /// Returns the waiting events; those of a context in the order in which they were opened.
     fn waiting(&self) -> impl Iterator<Item = &WaitingEvent> + Clone {
         self.waiting.iter().rev().flatten()
     }

@@ -130,7 +130,8 @@ pub(in crate::driver) struct Amd {
 #[derive(Default)]
 struct AmdCpu {
     switches: Switches,
-    /// With PerfMonV2: the bits that were cleared when the event selects were last written.
+    /// With PerfMonV2: the bits that were cleared when [`Amd::select_anew`] last wrote the event
+    /// selects.
     left_out: AtomicU64,
     /// The time at which the PMI last handled an overflow, if it ever has.
     handled: AtomicUsize,
@@ -162,7 +163,7 @@ impl Amd {
         self.select_mask = Some(builtin.select_mask());
     }
 
-    /// Prepares this CPU, which is coming up.
+    /// Prepares this CPU, which comes up, resumes, or is online at load.
     pub(super) fn starting(&self, irqs: &LocalInterruptDisabled) {
         if let Some(mask) = &self.select_mask {
             mask.starting(irqs);
@@ -345,8 +346,9 @@ impl Amd {
         candidates.iter().filter(is_over).collect()
     }
 
-    /// Waits until the PMI has handled the overflows of the `candidates`, which must be stopped.
-    /// Otherwise the NMI might come so late that there is nothing left to handle.
+    /// Waits, for at most [`WAIT`] microseconds, until the PMI has handled the overflows of the
+    /// `candidates`, which must be stopped. Otherwise the NMI might come so late that there is
+    /// nothing left to handle.
     ///
     /// Not in an NMI. Mainline: `amd_pmu_check_overflow()`, `arch/x86/events/amd/core.c`.
     #[cold]

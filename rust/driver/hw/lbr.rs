@@ -77,7 +77,8 @@ impl LbrRegisters {
         }
     }
 
-    /// Sets the filter, while branches are not recorded, unless [`start`](Self::start) sets it.
+    /// Sets the filter, where [`start`](Self::start) does not. Must not be called while branches
+    /// are recorded.
     #[inline]
     pub(in crate::driver) fn set_select(&self, select: u32, irqs: &LocalInterruptDisabled) {
         match self {
@@ -87,7 +88,7 @@ impl LbrRegisters {
     }
 
     /// Starts recording branches with the filter `select`. If `freeze` is set, the next PMI stops
-    /// it.
+    /// it; on AMD's processors, if they support this.
     #[inline]
     pub(in crate::driver) fn start(
         &self,
@@ -97,7 +98,8 @@ impl LbrRegisters {
     ) {
         match self {
             Self::Intel(it) => it.start(select, freeze, irqs),
-            // There are no call stacks, so a PMI always stops the recording.
+            // `freeze` is always set, as there are no call stacks. `set_select()` has set the
+            // filter.
             Self::Amd(it) => it.start(irqs),
         }
     }

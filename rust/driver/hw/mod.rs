@@ -57,7 +57,7 @@ enum PmuRegisters {
     Amd(Amd),
 }
 
-/// The value of the register that let counters run before the driver was loaded.
+/// The value of the register that lets counters run, as it was before this driver used the CPU.
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Control(u64);
 
@@ -257,7 +257,7 @@ impl Hardware {
         }
     }
 
-    /// Prepares this CPU, which is coming up.
+    /// Prepares this CPU, which comes up, resumes, or is online at load.
     pub(in crate::driver) fn starting(&self, irqs: &LocalInterruptDisabled) {
         match &self.interface {
             PmuRegisters::ArchPerfmon(_) => {}
@@ -274,7 +274,7 @@ impl Hardware {
         irqs: &LocalInterruptDisabled,
     ) {
         match &self.interface {
-            // No wait: the NMI comes before the counters are stopped, or LVTPC holds it.
+            // No wait: a late NMI is recognised, since LVTPC has masked itself (`pmi::handle()`).
             PmuRegisters::ArchPerfmon(it) => it.run(CounterMask::EMPTY, irqs),
             PmuRegisters::Amd(it) => {
                 it.run(CounterMask::EMPTY, irqs);

@@ -69,7 +69,7 @@ impl Cpus {
         Ok(cpus)
     }
 
-    /// Finds the type of this CPU, which is going online.
+    /// Records the type of this CPU, which is going online or is online at load.
     pub(super) fn starting(&self, irqs: &LocalInterruptDisabled) {
         if self.are_alike() {
             return;
@@ -97,7 +97,8 @@ impl Cpus {
         self.of_cpu.this_cpu(irqs).load(Relaxed).into()
     }
 
-    /// Returns the index of the type of `cpu`, which may be offline. Any context.
+    /// Returns the index of the type of `cpu`, which may be offline; [`NONE`] if the CPU has no
+    /// PMU. Any context.
     pub(in crate::driver) fn index_of(&self, cpu: CpuId) -> usize {
         let index = self.of_cpu.get(cpu);
         index.map_or(NONE, |index| index.load(Relaxed)).into()

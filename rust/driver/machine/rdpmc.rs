@@ -58,7 +58,8 @@ use kernel::{
 /// The readers of an event's mmap page.
 pub(in crate::driver) struct Page {
     readers: Readers,
-    /// [`Mappings`]. Written with [`UserRead::mapping`] held.
+    /// The members of [`Mappings`]: `space`, `own` and `others`. Accessed with
+    /// [`UserRead::mapping`] held.
     space: AtomicU64,
     own: AtomicU32,
     others: AtomicU32,

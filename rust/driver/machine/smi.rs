@@ -46,7 +46,7 @@ impl Smi {
         })
     }
 
-    /// Applies the setting to this CPU, which is going online.
+    /// Applies the setting to this CPU, which is going online, resumes, or is online at load.
     pub(in crate::driver) fn starting(&self, irqs: &LocalInterruptDisabled) {
         if self.exists {
             set_freeze_on_smi(self.freeze.load(Relaxed), irqs);

@@ -71,8 +71,8 @@ impl Tracing {
         1
     }
 
-    /// Handles an NMI of a CPU that has had no event of this driver. Returns the number of tracers'
-    /// interrupts.
+    /// Handles an NMI of a CPU that has had no event of this driver, or was given back. Returns the
+    /// number of tracers' interrupts, or 1 for a late NMI.
     ///
     /// The kernel, or the built-in driver, has armed LVTPC on this CPU. No counter runs.
     #[cold]

@@ -34,7 +34,7 @@ impl Known {
 pub(super) struct Demands {
     /// The demand of all groups of a context.
     pub(super) contexts: KBox<[Option<Known>; KNOWN]>,
-    /// The entry to replace next.
+    /// The entry that was replaced last.
     pub(super) next: usize,
     /// The demand of the groups that can be on the CPU with tasks of one control group. Cached
     /// apart, so that many control groups do not displace the demand of whole contexts.

@@ -17,8 +17,9 @@ use core::sync::atomic::{
 
 /// Rotation's state of an event.
 pub(in crate::driver) struct Turn {
-    /// Set if the event waits in the rotation: it has counted, or got no counter at the end of an
-    /// interval.
+    /// Set if the event waits in the rotation: its group has counted and was moved behind others,
+    /// it got no counter at the end of an interval, or it has to count together with others of its
+    /// kind.
     waits: AtomicBool,
     /// The group's share of the time ([`Share::parts`]), if the threads of a core contend for
     /// counters. Kept with the group's first event.

@@ -73,11 +73,11 @@ impl PlanAndShadow<'_> {
     }
 }
 
-/// A PMI. The counters are stopped.
+/// A PMI. The counters are stopped, except on AMD's PMUs before PerfMonV2.
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Pmi<'a> {
     pub(in crate::driver) nmi: &'a NmiContext,
-    /// The sources of the PMI, as in Intel's status register.
+    /// The sources of the PMI, as in Intel's status register; none on AMD's PMUs.
     pub(in crate::driver) status: Status,
 }
 
@@ -102,7 +102,7 @@ pub(in crate::driver) trait Unit: Sized {
     /// Looks for the unit's hardware. [`None`] if the machine does not have it, or if it cannot be
     /// used, which is logged.
     ///
-    /// Fails with `ENOMEM`. Process context, at load; changes nothing.
+    /// Fails with `ENOMEM`. Process context, at load; changes no register.
     fn find(platform: &mut Platform<'_>) -> Result<Option<Self>>;
 
     /// Creates the state that callbacks on `cpu` share with the PMI. Called even if the machine
@@ -115,8 +115,9 @@ pub(in crate::driver) trait Unit: Sized {
     fn announce(&self, _hardware: &Hardware) {}
 
     /// Brings the unit's registers of this CPU into a known state. They may hold anything, because
-    /// another driver has used them, the CPU was off or the machine was suspended. Returns whether
-    /// the unit must be [prepared](Self::prepare) again for the events of the plan.
+    /// another driver has used them, the CPU was off, the machine was suspended, or overflows could
+    /// not be acknowledged. Returns whether the unit must be [prepared](Self::prepare) again for
+    /// the events of the plan.
     ///
     /// The counters have been reset. No event counts, but the events of the plan will.
     #[inline(always)]
@@ -130,8 +131,8 @@ pub(in crate::driver) trait Unit: Sized {
         false
     }
 
-    /// Ends all use of this CPU: it is going offline, or the driver is being unloaded. Leaves the
-    /// unit's registers as the next driver expects them.
+    /// Ends all use of this CPU: it is going offline, the driver is being unloaded, or the machine
+    /// shuts down. Leaves the unit's registers as the next driver expects them.
     ///
     /// All counters are off, and the plan is empty. PMIs are ignored.
     #[inline(always)]
@@ -176,8 +177,9 @@ pub(in crate::driver) trait Unit: Sized {
     #[inline(always)]
     fn release(&self, _own: &mut Self::Own, _site: Site<'_>, _counters: PlanAndShadow<'_>) {}
 
-    /// Restarts, at the end of a PMI, the part of the unit that the PMI has stopped. Counters run
-    /// next. Not called on AMD's PMUs.
+    /// Restarts the part of the unit that runs with the counters: at the end of a PMI, which has
+    /// stopped it, and after counters were stopped to read an event. Counters run next. Not called
+    /// on AMD's PMUs.
     #[inline(always)]
     fn go_on(&self, _shared: &Self::Shared, _site: Site<'_>) {}
 

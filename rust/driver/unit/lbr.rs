@@ -6,14 +6,15 @@
 //! |---|---|
 //! | [`Branches`] | all; constant |
 //! | [`LbrOwn`] | callbacks on the CPU, not the PMI |
-//! | [`LbrShared::mode`] | callbacks and the PMI on the CPU, as an atomic |
-//! | [`LbrShared::sampled`] | the PMI on the CPU |
+//! | [`LbrShared::mode`], [`LbrShared::select`] | callbacks and the PMI on the CPU, as atomics |
+//! | [`LbrShared::sampled`] | callbacks and the PMI on the CPU, one at a time |
 //! | [`LbrShared::mirror`] | callbacks on the CPU |
 //! | [`TaskData`] | `sched_task` on the CPU of the task |
 //!
 //! Branches are recorded while counters run, unless a guest of KVM has the records: the guest
 //! records its own branches when it runs. A PMI finds the records [frozen](Mode::freezes), except
-//! for a call stack. It reads them once, if one of the events that it serves wants them.
+//! for a call stack, and on those of AMD's processors that do not support this. It reads them once,
+//! if one of the events that it serves wants them.
 
 pub(super) mod records;
 
@@ -75,7 +76,8 @@ pub(in crate::driver) use records::{
 pub(in crate::driver) struct LbrShared {
     /// The way in which branches are recorded while counters run, a [`Mode`].
     mode: AtomicU8,
-    /// The branches of a PMI. [`None`] if the machine has no records.
+    /// The branches that a PMI has read, or of a PEBS record. [`None`] if the machine has no
+    /// records.
     sampled: CpuCell<Option<KBox<Sampled>>>,
     /// The value of LBR_SELECT or LBR_CTL while branches are recorded.
     select: AtomicU32,

@@ -9,11 +9,11 @@
 //! # What a unit may touch
 //!
 //! A hook gets the unit's own state, and the parts of this CPU's state that all units need: the
-//! hardware, the events that a PMI handles, and, where no PMI can interrupt, the plan and the
-//! register shadow. A unit does not access another unit's state. A unit with data that several
-//! units need offers it to all: `lbr` offers [`InPmi`], the branches that the PMI has read, which
-//! any sample may contain. State that CPUs share is in the unit itself, behind a lock
-//! ([`northbridge`]).
+//! hardware, the events that a PMI handles, and, in some callbacks, the plan and the register
+//! shadow. A unit does not access another unit's state. A unit with data that several units need
+//! offers it to all: `lbr` offers [`InPmi`], the branches that the PMI has read, which any sample
+//! may contain. State that CPUs share is in the unit itself, behind a lock ([`northbridge`]) or as
+//! an atomic ([`tfa`]).
 //!
 //! # Order
 //!

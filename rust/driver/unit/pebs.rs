@@ -12,11 +12,11 @@
 //!
 //! # Counts
 //!
-//! As the processor writes a record, it sets the counter back. So bringing a count up to date
-//! includes counting the records, which happens whenever an event is read. Each record becomes a
-//! sample later, and only once: in the PMI that finds it, or when an event is started or leaves.
-//! Records that can wait also become samples when the task leaves the CPU, since samples belong to
-//! the current task.
+//! As the processor writes a record, it sets the counter back. So with auto-reload, bringing a
+//! count up to date includes counting the records, which happens whenever such an event is read.
+//! Each record becomes a sample later, and only once: in the PMI that finds it, or when a precise
+//! event is started, is stopped or leaves. Records that can wait also become samples when the task
+//! leaves the CPU, since samples belong to the current task.
 //!
 //! # The PMI
 //!
@@ -214,7 +214,7 @@ pub(in crate::driver) struct PebsShared {
 }
 
 impl PebsShared {
-    /// Returns PEBS of this CPU, to which this state belongs.
+    /// Returns this state together with the `shared` state, both of which belong to this CPU.
     #[inline(always)]
     pub(in crate::driver) fn on<'a>(&'a self, shared: &'a PmiState) -> Here<'a> {
         Here { pebs: self, shared }
@@ -532,8 +532,9 @@ impl Pebs {
         }
     }
 
-    /// Makes samples of all records: as overflows if in the PMI `nmi`, with the `branches` that the
-    /// PMI has read. The counters are stopped.
+    /// Makes samples of all records. In the PMI `nmi`, the last sample of each event is its
+    /// overflow, samples get the `branches` that the PMI has read, and an overflow of a guest's
+    /// buffer is reported to KVM first. The counters are stopped.
     #[inline(never)]
     fn use_records(
         &self,

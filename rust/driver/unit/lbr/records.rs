@@ -190,7 +190,8 @@ impl Branches {
         registers.set_latest(latest, irqs);
     }
 
-    /// Reads the records into `sampled`. The recording is stopped, except for a call stack.
+    /// Reads the records into `sampled`. The recording is stopped, unless the [mode](Mode::freezes)
+    /// or the processor does not let a PMI stop it.
     pub(super) fn read(&self, sampled: &mut Sampled, mode: Mode, irqs: &LocalInterruptDisabled) {
         let latest = self.registers.latest(irqs);
         sampled.latest = self.lbr.latest_branch(latest);
@@ -210,7 +211,8 @@ impl Branches {
                         continue;
                     };
                     if self.abort_twice && branch.flags.has(Flags::ABORT) {
-                        // The previous record is the same abort, which the processor records twice.
+                        // The record that was read before this one is the same abort, which the
+                        // processor records twice.
                         sampled.recorded.pop();
                     }
                     sampled.recorded.push(branch);
@@ -251,8 +253,8 @@ impl Mode {
         Self(Self::ON | call_stack | info)
     }
 
-    /// Returns whether a PMI stops the recording. It must not stop the recording of a call stack,
-    /// whose depth a call or return close to the PMI may change (`__intel_pmu_lbr_enable()`,
+    /// Returns whether a PMI is to stop the recording. It must not stop the recording of a call
+    /// stack, whose depth a call or return close to the PMI may change (`__intel_pmu_lbr_enable()`,
     /// `arch/x86/events/intel/lbr.c`).
     pub(super) fn freezes(self) -> bool {
         self.0 & Self::CALL_STACK == 0
@@ -264,7 +266,7 @@ impl Mode {
     }
 }
 
-/// The branches that a PMI has found.
+/// The branches that a PMI has read, or of a PEBS record.
 pub(super) struct Sampled {
     recorded: Recorded,
     /// The number of the latest branch, see [`BranchStack::fill`].
@@ -312,7 +314,8 @@ impl TaskData {
     }
 }
 
-/// The branches that a PMI has read, for the samples of its events.
+/// The branches that a PMI has read, for the samples of its events, or the buffer for the branches
+/// of PEBS records.
 pub(in crate::driver) struct InPmi<'a> {
     pub(super) sampled: CpuCellGuard<'a, Option<KBox<Sampled>>>,
     pub(super) branches: &'a Branches,
@@ -357,7 +360,8 @@ impl InPmi<'_> {
         }
     }
 
-    /// Adds the branches that `event` has requested to its `sample`. Context: the PMI.
+    /// Adds the branches that `event` has requested to its `sample`. Context: the PMI, or a
+    /// callback that makes samples of PEBS records.
     pub(in crate::driver) fn add_to<'s>(
         &'s mut self,
         sample: &mut Sample<'s>,
