@@ -288,8 +288,9 @@ TEST_F(exact, no_mode)
 }
 
 /*
- * All general-purpose counters and three fixed ones count exactly at the same
- * time. AMD's CPUs have no fixed counters.
+ * As many events as there are general-purpose counters, and three events on fixed
+ * counters, count exactly at the same time. On rpmu, the equal events may share a
+ * counter. AMD's CPUs have no fixed counters.
  */
 TEST_F(exact, every_counter)
 {

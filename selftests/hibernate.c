@@ -2,10 +2,10 @@
 /*
  * Tests hibernation while events count: events of the boot CPU, which stays
  * online, and of a task. No disk is needed: the kernel gives its image to the
- * test (/dev/snapshot). It then restores the image like a freshly
- * booted kernel: CPUs go offline, the last one is suspended, and the memory of
- * the image replaces the memory of the running kernel. The restored kernel
- * finds the registers in the state in which the other kernel left them.
+ * test (/dev/snapshot). The test then has the image restored, as a freshly
+ * booted kernel does it: CPUs go offline, the last one is suspended, and the
+ * memory of the image replaces the memory of the running kernel. The restored
+ * kernel finds the registers in the state in which the other kernel left them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -115,8 +115,9 @@ static int open_on_cpu(int cpu)
 }
 
 /*
- * All counters of the boot CPU are in use, so that nothing else reschedules its
- * events. The built-in driver does not restore events that were on the CPU.
+ * Nothing but the restore reschedules the boot CPU's events. There are as many as
+ * general-purpose counters; on rpmu, these equal events may share one. The
+ * built-in driver does not restore events that were on the CPU.
  */
 FIXTURE(hibernation)
 {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests a task that moves from CPU to CPU with an event on every counter. Each
- * event counts every instruction of the task once, on any CPU. With inherit, the
- * same holds for the task's children, which start on one CPU and end on another.
+ * Tests a task that moves from CPU to CPU with an event of instructions, and as many
+ * of branches as there are general-purpose counters; on rpmu, the equal ones may
+ * share a counter. Each event counts each instruction or branch of the task once, on any
+ * CPU. With inherit, the same holds for the task's children, which start on one CPU
+ * and end on another.
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>
@@ -37,7 +39,7 @@ FIXTURE_VARIANT_ADD(migration, children)
 	.inherit = true,
 };
 
-/* The first event, instructions, is on a fixed counter; branches are on all others. */
+/* The first event, instructions, is on a fixed counter; the others count branches. */
 FIXTURE_SETUP(migration)
 {
 	struct perf_event_attr attr =

@@ -30,11 +30,11 @@
 #define IN_TX_CP	0x200000000ULL
 #define XMM		0x10000000000ULL
 
-/* An attr to which every possible fault can be added, at least individually. */
+/* The attrs to which faults are added; the drivers refuse some as they are. */
 static const struct {
 	__u32 type;
 	__u64 config;
-	bool pairs;		/* pairs of faults, too */
+	bool pairs;		/* add faults in pairs, too */
 } base[] = {
 	{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, true },
 	{ PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false },
@@ -320,7 +320,10 @@ static void end(struct __test_metadata *_metadata, const char *list)
 	EXPECT_EQ(0, fclose(file));
 }
 
-/* All counters are usable and count correctly. */
+/*
+ * As many events as there are general-purpose counters count correctly, in a group.
+ * On rpmu, these equal events may share a counter.
+ */
 static void expect_untouched(struct __test_metadata *_metadata)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -360,7 +363,7 @@ TEST(one_fault_and_two)
 	expect_untouched(_metadata);
 }
 
-/* Each bit of config, and of config1 for events that use it. */
+/* Inverts each bit of config, and sets each bit of config1. */
 TEST(every_bit)
 {
 	unsigned int b, bit;
@@ -384,7 +387,7 @@ TEST(every_bit)
 	expect_untouched(_metadata);
 }
 
-/* Groups of two events, while the first one counts. */
+/* Groups of two events, while an event outside of them counts. */
 TEST(groups_of_two)
 {
 	const struct perf_event_attr counts =

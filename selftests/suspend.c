@@ -45,8 +45,8 @@ static int open_on_cpu(int cpu)
 }
 
 /*
- * All counters are in use, so that nothing else reschedules the CPU's events;
- * TFA may take the last counter.
+ * Nothing but the resume reschedules the CPU's events. There are as many as
+ * general-purpose counters; on rpmu, these equal events may share one.
  */
 TEST(boot_cpu_counts_on)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests two tasks that alternate thousands of times on one CPU, each with an event
- * on every counter: each event counts the same as without the other task.
+ * Tests two tasks that alternate thousands of times on one CPU, each with a group on
+ * fixed and general-purpose counters: each event counts the same as without the
+ * other task. On rpmu, the equal events may share a counter.
  */
 #define _GNU_SOURCE
 #include <stddef.h>
@@ -68,7 +69,7 @@ FIXTURE_VARIANT_ADD(switching, counting)
 	.period = 0,
 };
 
-/* A few overflows in each turn. */
+/* An overflow every 85 yields, of six instructions each. */
 FIXTURE_VARIANT_ADD(switching, sampling)
 {
 	.period = 509,
