@@ -133,7 +133,7 @@ static const struct {
 	{ "cache_no_event", ENOENT,
 	  .attr = { CACHE(0x00200) }, .needs = INTEL },
 
-	/* Not for counting events. */
+	/* Registers, AUX data and branches that the event cannot have. */
 	{ "xmm_user", EINVAL,
 	  .attr = { HW(INSTRUCTIONS), .sample_regs_user = 1ULL << 40 } },
 	{ "xmm_intr", EINVAL,

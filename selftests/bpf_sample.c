@@ -18,8 +18,8 @@
 #define SAMPLES		1000
 #define PERIOD		5000
 /*
- * Parts of the loop: blocks of four instructions in five bytes. The last part
- * is everything outside the loop.
+ * Parts of the loop: blocks of four instructions in five bytes; of the last block,
+ * which has seven, only these count. The last part is everything else.
  */
 #define BLOCKS		8
 #define BLOCK_BYTES	5

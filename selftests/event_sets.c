@@ -111,7 +111,7 @@ static void close_set(struct set *set)
 		close(set->fd[--set->nr]);
 }
 
-/* The instructions and branches that the program executes. */
+/* Counts all instructions and branches of the program, phases(). */
 static void count_all(struct __test_metadata *_metadata, __u64 *instructions, __u64 *branches)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);

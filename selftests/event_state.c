@@ -521,8 +521,8 @@ TEST(from_another_cpu)
 	ASSERT_TRUE(read_one(fd, &count));
 	EXPECT_LT(0, count.value);
 	/*
-	 * Read the CPU's times, which task switches do not change between the
-	 * two reads.
+	 * The times are those of an event of a CPU: no task switch can stop it
+	 * after read() has taken the one and before it takes the other.
 	 */
 	EXPECT_EQ(count.enabled, count.running);
 	EXPECT_LE(20000000, count.enabled);

@@ -16,10 +16,11 @@
  *	loads:u			    2605	(0x81d0)
  *	stores:u		    5306	(0x82d0)
  *
- * Each comment at the right gives the instructions retired by its line, a product where it is in a
- * loop. Loads are rep movsq, repe cmpsb, the returns and the handler's addition; stores the three
- * loops of stores and calls, rep stosb (once: the second has nothing to do), rep movsq, the single
- * movb, the calls of catch and the handler's addition.
+ * Each comment at the right gives the instructions retired since the previous one; that of a loop's
+ * last line is the product for the whole loop. Loads are rep movsq, repe cmpsb, the returns and the
+ * handler's addition; stores the two loops of stores and the two of calls, rep stosb (once: the
+ * second has nothing to do), rep movsq, the single movb, the calls of catch and the handler's
+ * addition.
  */
 	.set	PAGE, 4096
 	.set	MB, 1 << 20

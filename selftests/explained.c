@@ -201,7 +201,10 @@ static char *scheduled(int fd)
 	return line_of(rpmu_file("cpu0/schedule"), fd);
 }
 
-/* Returns whether the event counts or waits on CPU 0 right now. */
+/*
+ * Returns whether the schedule of CPU 0 lists the event with the current ones, which
+ * count, wait or are in the error state, and not with the last failures.
+ */
 static bool is_here(int fd)
 {
 	char *all = rpmu_file("cpu0/schedule"), *end = all ? strstr(all, "# the last ") : NULL;
@@ -345,7 +348,7 @@ TEST_F(explained, waits_for_its_turn)
 			named |= j != i && holder_named(line, fds[j]);
 		EXPECT_TRUE(named) TH_LOG("%s", line);
 	}
-	/* The snapshot is not atomic: events may rotate while it is taken. */
+	/* The test needs events of either kind. */
 	EXPECT_LE(1, placed) TH_LOG("%s", schedule);
 	EXPECT_LE(1, waiting) TH_LOG("%s", schedule);
 	for (i = 0; i < gp + 3; i++)
@@ -412,7 +415,7 @@ TEST_F(explained, gets_no_turn)
 		one[i] = perf_open(&attr, 0, 0, -1, 0);
 		ASSERT_LE(0, one[i]);
 	}
-	/* The group waits until it has rotated. */
+	/* Wait for rotations, after which the last event waits for its turn. */
 	for (rounds = 0; rounds < 100; rounds++) {
 		branch_loop(1000000);
 		line = scheduled(one[2]);
@@ -531,8 +534,8 @@ FIXTURE_TEARDOWN(waiting)
 }
 
 /*
- * One event more than fits: its line names every holder of a counter. The event
- * is removed from the list when it gets a counter.
+ * One event more than fits: its line names every holder of a counter. When the
+ * event gets a counter, its line has the counter instead.
  */
 TEST_F(waiting, for_any_counter)
 {

@@ -3,9 +3,9 @@
  * Tests CPUs that go offline and online while events count on them. Events of
  * tasks follow their tasks. Events of the CPU keep their counts and do not count
  * any more; events that are opened afterwards start at 0. The events of the
- * CPU's stopper thread are still on the PMU when the CPU goes offline. All of
- * this is also tested with every CPU busy and sampling. Rotation continues on
- * the CPU.
+ * CPU's stopper thread are still on the PMU when the CPU goes offline. Events of
+ * tasks and of CPUs are also tested with every CPU busy and sampling. Rotation
+ * continues on the CPU.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -391,7 +391,7 @@ TEST_F(hotplug, calls_of_a_sleeping_task)
 	}
 	TH_LOG("%u samples, %u own calls, %u of another task", samples, own, others);
 	EXPECT_LE(BRANCH_SAMPLES * 3 / 4, samples);
-	/* The last one is the call by sleep_and_spin(). */
+	/* nest_a() calls itself NESTED times, and then sleep_and_spin(). */
 	EXPECT_EQ((NESTED + 1) * samples, own);
 	EXPECT_EQ(0, others);
 	end_nested(&a);
@@ -614,7 +614,10 @@ FIXTURE_TEARDOWN(hotplug_load)
 	EXPECT_TRUE(put_back_sample_limits(&self->limits));
 }
 
-/* A CPU that has just come online is idle until a task moves there. */
+/*
+ * Waits for a sample, for at most 2 s: a CPU that has just come online is idle until
+ * a task moves there.
+ */
 static bool comes_to_sample(const struct ring *ring)
 {
 	unsigned int tries;

@@ -9,9 +9,9 @@
  * Most events here are per-CPU events, so that only the driver decides when
  * they are on a counter. Rotation is off except in the tests of rotation.
  *
- * Two shortcomings of the built-in driver are tested on rpmu only: it accepts
- * groups that never count, and an event whose counter the sibling has freed
- * waits for the next rotation.
+ * Where the built-in driver falls short, only rpmu's results are checked. The
+ * built-in driver accepts groups that never count, for example, and an event whose
+ * counter the sibling has freed waits for the next rotation.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -328,7 +328,8 @@ TEST_F(ht_exclusion, pinned_event_waits)
 }
 
 /*
- * A flexible event on the sibling yields its counter at once to a pinned event.
+ * On rpmu, a flexible event on the sibling yields its counter at once to a pinned
+ * event.
  */
 TEST_F(ht_exclusion, pinned_event_goes_first)
 {
@@ -367,7 +368,7 @@ static int disable(int fd, int way)
 
 /*
  * A pinned event that is disabled while it waits stays disabled when its counter
- * becomes free. If it is enabled again, it waits again.
+ * becomes free. If it is enabled while the counter is in use again, it waits again.
  */
 TEST_F(ht_exclusion, disabled_pinned_event_stays_disabled)
 {
@@ -849,7 +850,7 @@ TEST_F(ht_rotation, share_beside_rotation)
 
 /*
  * Events as perf stat -a -A opens them: two corrupting events and four others
- * on both threads.
+ * on each thread.
  */
 TEST_F(ht_rotation, share_on_both_threads)
 {
@@ -873,7 +874,7 @@ TEST_F(ht_rotation, share_on_both_threads)
 	}
 }
 
-/* Opens events on a CPU, and adds them to @fd. */
+/* Opens events on a CPU, and stores their descriptors in @fd. */
 static void open_all(struct __test_metadata *_metadata, int cpu, const __u64 *config, int nr,
 		     int *fd)
 {
@@ -985,8 +986,8 @@ TEST_F(ht_rotation, counts_beside_rotation)
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
 	const unsigned long passes = 36000;
 	/*
-	 * More than the branches of checking all pages, which an interrupt
-	 * repeats.
+	 * More than the branches that look() takes for all pages, even if it
+	 * has to repeat the reads because of an interrupt.
 	 */
 	const unsigned long looks = 1000;
 	const unsigned int rounds = 1000;
@@ -1051,11 +1052,11 @@ TEST_F(ht_rotation, counts_beside_rotation)
 
 /*
  * Ten events on one thread of a core: three corrupting ones, one for counter 2
- * and six for any counter. The smallest share and the sum of the shares must
- * not be below the built-in driver's, 20 % and 320 %. (The sum is 329 % on the
- * built-in driver, of which the corrupting events have 79 %. While a corrupting
- * event counts, the thread may use two counters, so that at most 321 % of its
- * 400 % are available: the built-in driver sometimes exceeds the limit.)
+ * and six for any counter. On rpmu, the smallest share must be 20 % or more, as
+ * on the built-in driver, and the sum of the shares 320 % or more. (The sum is
+ * 329 % on the built-in driver, of which the corrupting events have 79 %. While a
+ * corrupting event counts, the thread may use two counters, so that at most 321 %
+ * of its 400 % are available: the built-in driver sometimes exceeds the limit.)
  */
 #define TEN_EVENTS_S		2
 #define TEN_EVENTS_LEAST	20.0	/* percent */

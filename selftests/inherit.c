@@ -80,7 +80,7 @@ FIXTURE_TEARDOWN(inherit)
 		EXPECT_TRUE(write_line(ALLOW_ABORT, "1"));
 }
 
-/* A thread without a sibling has no limit; its child runs while the sibling is online. */
+/* The group exceeds the limit of a thread, which exists only while the sibling is online. */
 TEST_F(inherit, sibling_comes_on_line)
 {
 	char line[32], *end;

@@ -17,7 +17,7 @@
 #include "perf_util.h"
 
 #define LOOPS		100000UL
-/* Long: the kernel executes fewer instructions for the guest, even with KASAN. */
+/* More than the kernel's instructions for three entries, even with KASAN. */
 #define MANY_LOOPS	(200 * LOOPS)
 #define PAGE		4096UL
 /* The guest-physical address of its code. */
@@ -255,7 +255,7 @@ TEST_F(kvm, guests_counter_overflows)
 TEST_F(kvm, guests_counter_beside_events)
 {
 	int guest = open_counting_in(IN_GUEST, -1), host = open_counting_in(IN_HOST, -1);
-	/* The code around the loop has fewer instructions. */
+	/* The guest's code around the loop has fewer than @more instructions. */
 	const __u64 loop = GUEST_LOOP(MANY_LOOPS), more = 16;
 	unsigned int i;
 
@@ -295,7 +295,7 @@ TEST_F(kvm, driver_changes)
 	EXPECT_FALSE(unload_module("rpmu"));
 }
 
-/* The driver cannot be replaced while a guest exists that has used them. */
+/* rpmu cannot replace the built-in driver while a guest exists that has used its counters. */
 TEST_F(kvm, rpmu_waits_for_counter)
 {
 	if (on_rpmu() || access("./rpmu.ko", R_OK))
@@ -340,8 +340,9 @@ static bool count_loop(int group)
 }
 
 /*
- * An event that excludes guests waits while SVM is turned on and off.
- * Meanwhile, another event counts on another counter.
+ * An event that excludes guests is disabled while SVM is turned on and off, and
+ * another event counts meanwhile. Enabled again, it does not count the guest, and
+ * counts this process after SVM is off.
  */
 TEST_F(kvm_comes, waiting_event_follows)
 {

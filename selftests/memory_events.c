@@ -152,8 +152,8 @@ TEST_F(memory, replacements_follow_accesses)
 #define LOOPS			100
 
 /*
- * The driver writes counter and event select at each context switch, which here
- * happen far more often than the event. That must not change the count.
+ * The driver writes counter and event select at each context switch. After every
+ * event or two, the task is switched out and in: that must not change the count.
  */
 TEST_F(memory, a_rare_event_survives_context_switches)
 {

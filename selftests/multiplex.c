@@ -13,9 +13,9 @@
  * running time of the events that are on counters grows without any work. The
  * tolerance for work therefore stays the same. The lost time is spread over all
  * events, and only its uneven part changes the shares of time: their tolerance
- * grows by TAKEN_PART of the lost time. If a share is wrong, the measurement
- * continues, up to MAX_ROUNDS times as long; a systematic error does not go
- * away.
+ * grows by TAKEN_PART of the lost time. If a share is wrong and the host was
+ * busy, the measurement continues, up to MAX_ROUNDS times as long; a systematic
+ * error does not go away.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -381,8 +381,8 @@ TEST_F(multiplex, behind_one_just_enabled)
 	EXPECT_EQ(count.enabled, count.running);
 	EXPECT_LE(4 * PASSES, count.value);
 	/*
-	 * No event may be left waiting, because the timer would then be
-	 * restarted for the same time.
+	 * Wait until the timer of 500 ms has expired. While an event waits, it
+	 * would be restarted, and delay the rotations of the next test.
 	 */
 	for (i = 0; i < 3; i++)
 		close(event[i].fd);
@@ -598,7 +598,10 @@ static int open_rotating(struct __test_metadata *_metadata, int fds[10])
 	return nr;
 }
 
-/* Opens groups of three, one more than fit, so that a counter or two are left for others. */
+/*
+ * Opens groups of three, one more than fit. The groups that fit leave a counter or
+ * two for others, unless the number of counters is a multiple of three.
+ */
 static int open_threes(struct __test_metadata *_metadata, int fds[12])
 {
 	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
@@ -660,7 +663,8 @@ TEST_F(multiplex, leader_is_joined_at_once)
 /*
  * On either driver, a group with a software leader does not pass a refused
  * group: perf_event_open() on another CPU could then mistake it for a group of
- * software events, and would disable its leader. An event behind it passes.
+ * software events, and would disable its leader. On rpmu, an event behind both
+ * groups counts if a counter is free.
  */
 TEST_F(multiplex, led_by_software_does_not_pass)
 {
@@ -696,8 +700,8 @@ TEST_F(multiplex, led_by_software_does_not_pass)
 
 /*
  * A group that does not fit beside a pinned event does not block a group with a
- * software leader for good. The leader gets at least the share that the perf
- * core's order gives it, 33 %, although an event passes both groups.
+ * software leader for good. The latter group gets at least the share that the
+ * perf core's order gives it, 33 %, although on rpmu an event passes both groups.
  */
 TEST_F(multiplex, group_without_room_delays_no_other)
 {
@@ -742,8 +746,8 @@ TEST_F(multiplex, group_without_room_delays_no_other)
 }
 
 /*
- * Opens a group that never fits because a pinned event has one of its counters,
- * and behind it an event that is exclusive or led by a software event. In the
+ * Checks the share of an event, exclusive or led by a software event, behind a
+ * group that never fits because a pinned event has one of its counters. In the
  * perf core's order, the group is tried in every other interval, in which
  * nothing counts.
  */
@@ -843,9 +847,9 @@ static int open_contending(struct __test_metadata *_metadata, int *fds, int perc
 }
 
 /*
- * Checks the shares of such events, and closes them. With the driver's
- * rotation, the shares are equal; in the perf core's order, they are
- * approximately equal.
+ * Checks that each event has a share of about @fair percent, and closes the
+ * events. The tolerance is lower with the driver's rotation than in the perf
+ * core's order.
  */
 static void expect_share_of_each(struct __test_metadata *_metadata, const int *fds, int nr,
 				 double fair)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests AMD's northbridge up to family 14h: counter n of all cores of a node is
- * one shared counter for its events, so two CPUs may not have such events on
- * the same counter. Pinned events show at once which event got a counter.
+ * one shared counter for its events, so two CPUs cannot have such events on the
+ * same counter. Pinned events show at once which event got a counter.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"

@@ -339,8 +339,8 @@ FIXTURE_TEARDOWN(turns)
 }
 
 /*
- * If two registers are not enough for the events, each event gets its share,
- * and never more events run than there are registers.
+ * If the registers, one or two, are not enough for the events, each event gets its
+ * share, and never more events run than there are registers.
  */
 static void take_turns(struct __test_metadata *_metadata, const __u64 *config,
 		       const __u64 *value, int nr, int registers)
@@ -461,7 +461,7 @@ FIXTURE(siblings)
 	char interval[32];
 	int first, second;
 	int held[2];		/* events of the first thread, one for each register */
-	int last;		/* the event that yields its register */
+	int last;		/* the event that tests close to free its register */
 };
 
 FIXTURE_SETUP(siblings)

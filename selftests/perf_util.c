@@ -377,7 +377,7 @@ unsigned int different_per_pass(unsigned int i)
 	i %= USER_EVENTS;
 	if (is_amd())
 		return amd_events[i].per_pass;
-	/* They have events for three kinds of branches only. */
+	/* Nehalem and Westmere have events for three kinds of branches only. */
 	if (i > 2 && (cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE))
 		return 0;
 	return intel_events[i].per_pass;
@@ -594,7 +594,7 @@ bool lift_sample_limits(struct sample_limits *before)
 
 bool put_back_sample_limits(const struct sample_limits *before)
 {
-	/* Writing the percentage sets the rate based on the old percentage. */
+	/* In this order: while the percentage is 0, the rate cannot be written. */
 	return write_line(CPU_PERCENT, before->percent) &&
 	       write_line(SAMPLE_RATE, before->rate);
 }

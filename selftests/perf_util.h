@@ -3,8 +3,9 @@
  * Shared by the tests: opening and reading events, loops of a known number of
  * instructions, and queries for the CPU and the driver under test.
  *
- * The tests detect the hardware's features with CPUID, never through the
- * driver, so that a driver which reports wrong features cannot pass.
+ * The tests detect the hardware's features with CPUID, not through the driver,
+ * so that a driver which reports wrong features cannot pass. There are few
+ * exceptions, such as the highest precise_ip (caps/max_precise).
  *
  * The loops are inline, because tests also count or sample the code around
  * them.
@@ -163,14 +164,16 @@ static inline void counted_loop(int fd, unsigned long ioc_flags, unsigned long n
 }
 
 /*
- * Returns whether a loop of n passes of the calling task is counted exactly
- * right now. Sets *count to NO_COUNT if no event can be opened, with errno.
+ * Counts the user-level instructions of a counted_loop() of n passes. Returns
+ * whether the count is exact. Sets *count to the count, or to NO_COUNT, with
+ * errno set, if the event cannot be opened.
  */
 bool counts_exactly(unsigned long n, __u64 *count);
 
 /*
- * Does the same around n system calls nr(arg, 0): 6 * n user-level instructions,
- * and the 5 at the end of counted_loop().
+ * Enables and disables events like counted_loop(), around n system calls
+ * nr(arg, 0): 6 * n user-level instructions, and the 5 at the end of
+ * counted_loop().
  */
 #define SYSCALLS_INSTRUCTIONS(n)	(6 * (__u64)(n) + 5)
 
@@ -211,7 +214,8 @@ static inline void counted_syscalls(int fd, unsigned long ioc_flags,
 
 /*
  * Executes four branches in each pass: a call, a return, a conditional branch
- * that is not taken and one that is.
+ * that is not taken and one that is. The last pass does not take the latter, and
+ * executes a jump after it.
  */
 static inline void branch_loop(unsigned long n)
 {
@@ -363,14 +367,15 @@ struct perf_event_attr counting_anywhere(__u32 type, __u64 config);
 /*
  * Returns the attributes of the I-th of DIFFERENT_EVENTS different events that
  * any general-purpose counter can count, and no fixed one. The first
- * USER_EVENTS count user mode only, except on Broadwell.
+ * USER_EVENTS count user mode only, the others also the kernel. If some counters
+ * cannot count user mode only (counting_anywhere()), it is the other way round.
  */
 #define DIFFERENT_EVENTS	12
 #define USER_EVENTS		6
 
 struct perf_event_attr different_event(unsigned int i);
 
-/* Returns how often the I-th of them counts a pass of branch_loop(); 0: unknown. */
+/* Returns the count of different_event(i) for a pass of branch_loop(); 0: unknown. */
 unsigned int different_per_pass(unsigned int i);
 
 /*

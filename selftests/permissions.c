@@ -80,15 +80,19 @@ static const struct request {
 	  .branches = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL },
 };
 
-/* Hypervisors may hide branch records; the emulated PMU does not. */
+/*
+ * Returns whether the emulated PMU has branch records that the drivers support; rpmu
+ * does not support Zen 3's BRS.
+ */
 static bool has_branches(void)
 {
 	return !is_amd() || amd_lbr();
 }
 
 /*
- * On AMD's CPUs, bit 21 has no meaning and needs no privilege. rpmu does not
- * support Zen 3's BRS.
+ * Returns whether the result of a request is known. Branch records are known on the
+ * emulated PMU only, because hypervisors may hide them. On AMD's CPUs, bit 21 has
+ * no meaning and needs no privilege.
  */
 static bool is_known(const struct request *request)
 {
@@ -298,7 +302,7 @@ static struct seen sampled(bool kernel)
 		close(fd);
 		return seen;
 	}
-	/* A sample in the kernel takes more of the kernel's instructions. */
+	/* With the kernel's instructions, fewer system calls give enough samples. */
 	counted_syscalls(fd, 0, kernel ? SYSCALLS / 10 : SYSCALLS, SYS_getppid, NULL);
 	seen.count = read_value(fd);
 	data = (char *)page + page->data_offset;
@@ -339,8 +343,8 @@ static bool sampled_by(unsigned int user, bool kernel, struct seen *seen, struct
 #define NO_ONE	(ARRAY_SIZE(users) - 1)
 
 /*
- * An unprivileged user may count only user mode; neither samples nor counts
- * reveal anything about the kernel. Root's samples do, on request.
+ * An unprivileged user's event of user mode reveals nothing about the kernel at any
+ * level, neither in its samples nor in its count. Root's samples do, on request.
  */
 TEST_F(paranoid, kernel_is_not_seen)
 {

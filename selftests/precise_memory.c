@@ -130,8 +130,8 @@ static __u16 declared_retirement(__u64 ip)
 }
 
 /*
- * Returns the weight that the emulated PMU declares for a load above a threshold by the
- * instruction at an address, as PERF_SAMPLE_WEIGHT or in parts.
+ * Returns the weight, as PERF_SAMPLE_WEIGHT or in parts, that the emulated PMU declares for a load
+ * at @ip whose latency is above @threshold.
  */
 static __u64 declared_weight(__u64 threshold, bool in_parts, __u64 ip)
 {

@@ -313,7 +313,7 @@ TEST_F(precise_shared, cleared_event_selects)
 
 		EXPECT_LE(0, fd);
 		close(fd);
-		/* The next event needs another event select. */
+		/* Give the next event another event select, which the driver must write. */
 		other.config ^= 0x100;
 	}
 	EXPECT_TRUE(disable(&ring));

@@ -189,7 +189,7 @@ TEST(overlapping_counters)
 	EXPECT_TRUE(fits || !on_rpmu());
 }
 
-/* Two events that only counter 2 can count cannot be in one group. */
+/* Two events that only counter 2 can count on Haswell cannot be in one group there. */
 TEST_F(bad_sibling, same_counter)
 {
 	struct perf_event_attr attr = counting(PERF_TYPE_RAW, 0x0148);

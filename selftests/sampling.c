@@ -81,7 +81,7 @@ static void unmap_ring(struct ring *ring)
 	close(ring->fd);
 }
 
-/* Consumes all records in the buffer, which has not wrapped. */
+/* Consumes all records in the buffer, none of which crosses its end. */
 static struct seen look(struct ring *ring)
 {
 	struct seen seen = {};
@@ -231,8 +231,8 @@ TEST_F(sampling, fixed_period_across_system_calls)
 }
 
 /*
- * 100,000 overflows: the periods and the remainder add up to the exact count,
- * and the kernel has logged no unknown NMI.
+ * 100,000 overflows: the periods and the remainder add up to the exact count.
+ * run-tests checks that the kernel has logged no unknown NMI.
  */
 TEST_F(sampling, hundred_thousand_overflows)
 {
@@ -257,7 +257,7 @@ TEST_F(sampling, hundred_thousand_overflows)
 	unmap_ring(&self->ring);
 }
 
-/* All counters that can count only user mode overflow at the same time. */
+/* All counters that can count user mode without the kernel overflow at the same time. */
 TEST_F(sampling, all_counters_at_once)
 {
 	unsigned int i, n = 1;
@@ -428,7 +428,7 @@ TEST_F(sampling, invalid_periods)
 	} wrong[] = {
 		{ RAW_INSTRUCTIONS, 0, false },
 		{ RAW_INSTRUCTIONS, 1ULL << 63, false },
-		{ INTEL_RAW_BRANCHES, 1, false },	/* short: BTS on Intel's CPUs */
+		{ INTEL_RAW_BRANCHES, 1, false },	/* BTS on Intel's CPUs */
 		{ INTEL_RAW_BRANCHES, 31, true },
 		{ 0x01c0, 127, true },
 	};
@@ -571,7 +571,7 @@ TEST_F(sampling, inherited)
 
 	attr.inherit = 1;
 	attr.disabled = 0;
-	/* With inherited events, values need the thread id. */
+	/* No PERF_SAMPLE_READ, which older kernels refuse for inherited events. */
 	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD;
 	OPEN_HERE(&attr, 64);
 	for (i = 0; i < 3; i++) {
@@ -686,8 +686,8 @@ TEST_F(sampling, callchain_and_registers)
 }
 
 /*
- * Throttling: the event and its group stop until the next tick. The samples are
- * still in the loop, and both events have the same count.
+ * Throttling: the event and its group stop until the next tick, and another event
+ * continues to count. On rpmu, both events of the group stop at the same time.
  */
 TEST_F(sampling, throttled)
 {

@@ -2,13 +2,13 @@
 /*
  * Tests equal events, which rpmu counts on one counter: events of the CPU, of a
  * task and of a control group with the same event select. The built-in driver
- * has a counter for each; the counts must be the same.
+ * has a counter for each; both drivers must give the same counts.
  *
- * Each test compares counts with a witness: an event that counts the same, but
- * on another counter, because it leaves out guests (exclude_guest), of which
- * there are none. All events count user mode only and are started and stopped
- * in one system call (prctl), so their counts are identical, whatever happens
- * to other events in between.
+ * Most tests of the fixture "shared" compare a rider with its witness: an event
+ * that counts the same, but on another counter, because it leaves out guests
+ * (exclude_guest), of which there are none. Both count user mode only, and one
+ * system call (prctl) starts or stops both, so their counts are identical,
+ * whatever happens to other events in between.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,8 +51,9 @@ static void stop_all(void)
 }
 
 /*
- * Starts all events, executes n passes of a loop and stops the events:
- * 2 * n + 3 user-level instructions, as counted_loop().
+ * Starts all events, executes n passes of a loop and stops the events, in one
+ * asm statement like counted_loop(). 2 * n + 3 user-level instructions are
+ * counted: the loop, and the three of the second prctl.
  */
 #define OWNED_INSTRUCTIONS(n)	(2 * (__u64)(n) + 3)
 
@@ -126,7 +127,7 @@ static bool sampled(__u64 count, __u64 period, unsigned int samples)
 /*
  * An owner and a rider with the same event select, each of the CPU or of this
  * task, and the rider's witness. The owner is opened and enabled first. With
- * "fixed", the event has a fixed counter, if the CPU has any.
+ * "fixed", all count instructions, for which most CPUs have a fixed counter.
  */
 FIXTURE(shared)
 {
@@ -210,7 +211,7 @@ static void open_three(struct __test_metadata *_metadata, struct _test_data_shar
 	witness.inherit = owner->inherit;
 	self->owner = open_in(owner, variant->owner_of_cpu);
 	ASSERT_LE(0, self->owner);
-	/* An inherited event can have no buffer. */
+	/* An inherited event of a task can have no buffer. */
 	if (owner->sample_type && !owner->inherit) {
 		self->page = map_buffer(self->owner, PAGES);
 		ASSERT_NE(MAP_FAILED, self->page);
@@ -242,7 +243,7 @@ static void open_three(struct __test_metadata *_metadata, struct _test_data_shar
 	EXPECT_EQ(count, read_value(self->rider));				\
 } while (0)
 
-/* Checks the count of this many loops of n passes each, each between two ioctls of the event. */
+/* Checks an event's @count after @loops calls of counted_loop() with @n passes. */
 static void expect_loops(struct __test_metadata *_metadata,
 			 const struct _fixture_variant_shared *variant, __u64 count,
 			 unsigned int loops, unsigned long n)
@@ -263,7 +264,7 @@ TEST_F(shared, nothing_happens)
 	EXPECT_EQ(read_value(self->owner), read_value(self->rider));
 	if (variant->fixed)
 		EXPECT_EQ(OWNED_INSTRUCTIONS(LOOPS), read_value(self->rider));
-	/* Between two points where the events are stopped, the counts advance equally. */
+	/* After its reset, the owner counts from 0. The rider's count is not affected. */
 	ASSERT_EQ(0, ioctl(self->owner, PERF_EVENT_IOC_RESET, 0));
 	owned_loop(3 * LOOPS);
 	EXPECT_WITNESSED();
@@ -469,7 +470,7 @@ TEST_F(shared, throttled)
 	TH_LOG("throttled %u times, %u samples", seen.throttled, seen.samples);
 	EXPECT_LT(0, seen.throttled);
 	EXPECT_GT(read_value(self->rider), read_value(self->owner));
-	/* It is throttled when it is closed. */
+	/* Close the owner while it is throttled. */
 	start_all();
 	loop(20 * LOOPS);
 	close(self->owner);
@@ -598,14 +599,14 @@ TEST_F(shared, migration)
 	}
 	stop_all();
 	EXPECT_WITNESSED();
-	/* With an owner on each CPU, or nearly none. */
+	/* The rider continues without the events that sample. */
 	close(other);
 	close(self->owner);
 	owned_loop(LOOPS);
 	EXPECT_WITNESSED();
 }
 
-/* Tasks with equal events switch, on a CPU with an equal event. */
+/* Tasks with equal events switch; in most variants, the CPU has an equal event, too. */
 TEST_F(shared, switches)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, self->config);
@@ -683,8 +684,9 @@ TEST_F(shared, enable_on_exec)
 }
 
 /*
- * The count that a program reads through the event's page is between those of
- * read() before and after it, even though the counter belongs to another event.
+ * The count that a program reads through the rider's page, or by read() if the
+ * page has no index, is between those of read() before and after it. The page has
+ * no index while the owner shares the counter; later, the owner is closed.
  */
 TEST_F(shared, user_read)
 {
@@ -704,7 +706,7 @@ TEST_F(shared, user_read)
 	for (round = 0; round < 60; round++) {
 		before = read_value(self->rider);
 		got = read_page(page, &index);
-		/* The counter's value is not for the readers of this page. */
+		/* A shared counter may count more than the rider does. */
 		EXPECT_FALSE(shares_counters() && round <= 30 && index);
 		if (!page->cap_user_rdpmc || !index)
 			got = read_value(self->rider);
@@ -721,7 +723,7 @@ TEST_F(shared, user_read)
 	EXPECT_EQ(read_value(self->rider), read_page(page, &index));
 }
 
-/* Other tests, without owner and witness. */
+/* The tests that open their events themselves. */
 FIXTURE(equal)
 {
 	char interval[32];
@@ -785,8 +787,8 @@ TEST_F(equal, group)
 }
 
 /*
- * The kernel's instructions count, too, where all counters start at once, or
- * there is only one.
+ * Counts the kernel's branches, too. This needs counters that start at the same
+ * time, or one counter for all members.
  */
 TEST_F(equal, group_with_the_kernel)
 {
@@ -1028,7 +1030,7 @@ TEST_F(equal, exclusive)
 	EXPECT_GE(1, read_value(other) - LOOPS);
 }
 
-/* Returns the percentage of the time in which the event has counted. */
+/* Returns the percentage of its enabled time in which the event has counted, or -1. */
 static double share_of(int fd)
 {
 	struct one_count count;
@@ -1061,8 +1063,8 @@ static void open_agents(struct __test_metadata *_metadata, struct agents *agents
 }
 
 /*
- * Three programs count the same six events. The share of each is as if it were
- * alone, and the scaled counts are the same for all, and right.
+ * Three programs count the same six events. The scaled counts are right. With
+ * shared counters, each event's share is as if there were one program.
  */
 TEST_F(equal, agents)
 {
@@ -1107,7 +1109,7 @@ TEST_F(equal, agents)
 	}
 }
 
-/* Four of these events have a counter each on every CPU. */
+/* Every CPU model has a counter for each of four of these events. */
 TEST_F(equal, four_events_of_agents)
 {
 	struct one_count count, first;
@@ -1135,8 +1137,9 @@ TEST_F(equal, four_events_of_agents)
 
 /*
  * Pinned events of different kinds have all counters. An event that is equal to
- * one of them needs none, whether it is pinned or not, and was opened before them
- * or after them. An event that differs only by where it counts does.
+ * one of them needs no further counter, whether it is pinned or not, and was
+ * opened before them or after them. An event that differs only in exclude_guest
+ * needs one, and never counts.
  */
 TEST_F(equal, no_counter_is_left)
 {
@@ -1158,7 +1161,7 @@ TEST_F(equal, no_counter_is_left)
 		if (!i)
 			first = pinned;
 	}
-	/* The next one is behind this one, which waits for ever. */
+	/* @other waits for ever. @late is behind it in the list, and must not wait. */
 	attr = different_event(0);
 	attr.exclude_guest = 1;
 	other = perf_open_self(&attr, -1);
@@ -1307,7 +1310,7 @@ TEST_F(equal, kernel_read_at_once_beside_overflows)
 #define SWITCHES	100
 #define MANY_CGROUPS	1000
 
-/* The registers with event selects and counters; the fixed counters have one for all. */
+/* The event selects, the fixed counters' control register, and the counters. */
 static const struct {
 	unsigned int first, last;
 } intel_registers[] = {
@@ -1333,7 +1336,7 @@ static bool trace_writes(void)
 	       write_line(TRACING "/events/msr/write_msr/enable", "1");
 }
 
-/* Returns the number of writes since then, and shows the first. */
+/* Stops recording. Returns the number of writes since trace_writes(), and logs the first. */
 static int traced_writes(struct __test_metadata *_metadata)
 {
 	static char text[1 << 18];
@@ -1383,7 +1386,7 @@ FIXTURE_TEARDOWN(at_a_switch)
 		EXPECT_EQ(0, rmdir(TRACING)) TH_LOG("%m");
 }
 
-/* Starts a child in a control group, unless that is NULL. */
+/* Starts a child. Moves it to the control group with the file @tasks, unless that is NULL. */
 static void start_partner(struct __test_metadata *_metadata,
 			  struct _test_data_at_a_switch *self, const char *tasks)
 {
@@ -1413,8 +1416,10 @@ static void switch_to_partner(struct __test_metadata *_metadata,
 }
 
 /*
- * Checks the number of writes. Where each counter has its own bit to start it, a
- * switch stops the counters and starts them again.
+ * Checks that switches between equal events write no register if the events share
+ * counters, and write some if they do not. Where each counter has its own bit to
+ * start it, a switch stops the shared counters and starts them again, so any
+ * number of writes is right.
  */
 static void expect_no_writes(struct __test_metadata *_metadata, int writes)
 {
@@ -1488,8 +1493,9 @@ TEST_F(at_a_switch, control_groups)
 	switch_to_partner(_metadata, self, SWITCHES);
 	writes = traced_writes(_metadata);
 	/*
-	 * The built-in driver's functions for snapshots of branches let all counters
-	 * run on AMD's CPUs, also stopped ones, so each switch writes the value again.
+	 * With PerfMonV2, functions of the built-in driver that BPF and KVM call
+	 * start all counters, also stopped ones. Each switch therefore writes the
+	 * counter's value again.
 	 */
 	if (shares_counters() && is_amd() && counters_start_together() && writes <= 2 * SWITCHES)
 		writes = 0;

@@ -38,7 +38,7 @@ SHARED_COUNTERS()
 #define STEPS		5000
 #define MAX_REPORTS	5
 
-/* What counts: two keys of the same meaning have the same count. */
+/* What an event counts: events with the same meaning have the same count. */
 enum meaning { INSTRUCTIONS, BRANCHES, RETURNS, MEANINGS };
 
 static const struct key {
@@ -49,7 +49,7 @@ static const struct key {
 	{ BRANCHES, true }, { RETURNS, false },
 };
 
-/* Where it counts. */
+/* Where an event counts. */
 enum place {
 	TASK,			/* this task on any CPU */
 	TASK_HERE,		/* this task on one CPU */
@@ -74,8 +74,8 @@ struct event {
 static struct event events[SLOTS];
 static int cpus;
 static bool shares;		/* equal events share a counter */
-static unsigned int most;		/* events at a time in this round */
-static unsigned int widest;		/* counters needed in this round on a CPU */
+static unsigned int most;		/* the maximum of open events in this round */
+static unsigned int widest;		/* the most counters that a CPU needed in this round */
 static unsigned long steps, rounds, compared, summed, full, rotated;
 static unsigned long wrong_equal, wrong_sums, wrong_fit;
 static __u64 state;
@@ -100,7 +100,7 @@ static void die(const char *what)
 	ksft_exit_fail_msg("%s: %s (seed %llu, step %lu)\n", what, strerror(errno), seed, steps);
 }
 
-/* Passes of two instructions and a branch, and calls of a function that returns. */
+/* Executes passes of two instructions, one of them a branch, and then some of branch_loop(). */
 static void work(unsigned int passes)
 {
 	unsigned long n = 1 + passes;
@@ -126,7 +126,7 @@ static bool counts_on(const struct event *event, int cpu)
 	return event->place == TASK || event->cpu == cpu;
 }
 
-/* Returns the counters that all events need on a CPU, of which any may be general ones. */
+/* Returns the number of counters that the events need on a CPU if none uses a fixed one. */
 static unsigned int need_on(int cpu)
 {
 	unsigned int key, need = 0;
@@ -409,8 +409,9 @@ static void check_sum(enum place place, int cpu, __u64 count, __u64 sum)
 }
 
 /*
- * Checks that all user-level instructions of a CPU are those of this task and its
- * children, and those of all CPUs, too.
+ * Checks that the count of each CPU is the count of this task and its children on
+ * that CPU, and that the sum of the CPUs' counts is the count of this task and its
+ * children on any CPU.
  */
 static void check_sums(void)
 {
@@ -469,9 +470,10 @@ static void check_round(void)
 		if (event->may_fail && !fits)
 			continue;
 		/*
-		 * While the task is on another CPU, its event is enabled, too. When a
-		 * child ends, the perf core drops the time for which its events have
-		 * waited since the last switch.
+		 * Two kinds of events have different times even if they always had a
+		 * counter. An event of the task on one CPU is also enabled while the
+		 * task is on another CPU. When a child ends, the perf core drops the
+		 * time for which its events have waited since the last switch.
 		 */
 		if (event->place == TASK_HERE || (event->place == TASK && event->inherit) ?
 		    !fits : now.enabled != now.running) {

@@ -137,7 +137,10 @@ struct late {
 	unsigned int samples, at_end, elsewhere;
 };
 
-/* Samples of kernel instructions, by their address in the program. */
+/*
+ * Samples the kernel's instructions. Adds the number of samples to @late, by their
+ * address in the program.
+ */
 static bool sample_kernel(unsigned int period, struct late *late)
 {
 	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);

@@ -124,7 +124,8 @@ static bool read_group(struct group *group, struct group_count *count)
 }
 
 /*
- * Expects shares of the slots to within 1/255 and @slack slots. A sum of many
+ * Expects shares of the slots to within 1/255 and @slack slots on the emulated
+ * PMU; elsewhere, only that the first level adds up to the slots. A sum of many
  * short intervals has a rounding error for each.
  */
 static void expect_shares(struct __test_metadata *_metadata, const struct group_count *count,
@@ -206,7 +207,7 @@ TEST_F(topdown, slots_alone)
 	close(fd);
 }
 
-/* A read reports the shares since the last read, not those of the whole time. */
+/* From one read to the next, the counts grow by the shares of that time, not of the whole time. */
 TEST_F(topdown, changing_shares)
 {
 	struct group_count first, second;

@@ -94,8 +94,8 @@ TEST_F(transactions, values)
 }
 
 /*
- * 0 takes away the fourth event's counter, 1 gives it back; with the built-in
- * driver, at the next rotation.
+ * 0 takes away the fourth event's counter at once. 1 gives it back, on rpmu at once,
+ * on the built-in driver at the next rotation.
  */
 TEST_F(transactions, at_once)
 {

@@ -93,8 +93,9 @@ static double scaled(const struct one_count *count)
 }
 
 /*
- * Each event has its share of the time in one copy alone. The copies' counts are
- * the same, unless they count the kernel, too, and their estimates are right.
+ * The scaled counts are right. On rpmu, each event of both copies has the share of
+ * the time that the events of one copy alone have on average, and the copies'
+ * counts are the same, unless they count the kernel, too.
  */
 TEST_F(two_copies, time)
 {

@@ -372,7 +372,7 @@ static void other_task(int to, int from, unsigned int gp, int rounds)
 	if (!fixed_counters())
 		gp--;
 	for (i = 0; i < gp; i++) {
-		/* Leave one counter to an event of the CPU. */
+		/* An event of the CPU may have the first counter. */
 		branches[i] = open_branches(i + 1);
 		if (branches[i] < 0)
 			_exit(2);
@@ -695,8 +695,8 @@ TEST_F(page_index, inherited)
 }
 
 /*
- * A child has no mapping. While the child has created one, its parent's page
- * has no index.
+ * A child does not inherit the mapping. While the child has a mapping of its own,
+ * its parent's page has no index.
  */
 TEST_F(page_index, fork)
 {

@@ -145,7 +145,7 @@ static bool right(const struct vm_entry_state *state, const unsigned int *where)
 /* Each event in turn has the fixed counter. */
 TEST_F(vm_entry, counts_where_it_should)
 {
-	/* Long: the kernel executes fewer instructions for the guest, even with KASAN. */
+	/* More than the kernel's instructions for all entries, even with KASAN. */
 	const unsigned long loops = 50 * LOOPS;
 	struct vm_entry_state *state = &self->state;
 	unsigned int first, i, entries;
@@ -188,8 +188,7 @@ TEST_F(vm_entry, counts_where_it_should)
 }
 
 /*
- * KVM switches nothing for events that count everywhere, and for events that
- * count nowhere.
+ * KVM switches nothing if there is no event, or only one that counts everywhere.
  */
 TEST_F(vm_entry, does_not_switch_without_need)
 {
@@ -287,7 +286,7 @@ TEST_F(vm_entry, snapshot_while_stopped)
 	}
 	for (round = 1; round <= 3; round++) {
 		counted_loop(self->group[0], 0, LOOPS);
-		/* User mode counts too, if possible. */
+		/* If the snapshot started the counters, they would count these two loops, too. */
 		ASSERT_EQ(0, ioctl(self->fd, VM_ENTRY_SNAPSHOT, LOOPS));
 		branch_loop(LOOPS);
 		expected = round * LOOP_INSTRUCTIONS(LOOPS);
@@ -724,7 +723,7 @@ TEST_F(snapshot, keeps_the_filter)
 	 */
 	while (!gone && !__atomic_load_n(ended, __ATOMIC_ACQUIRE))
 		gone = waitpid(child, &status, WNOHANG);
-	/* The first event writes LBR_SELECT, the second shows its value. */
+	/* The first snapshot writes LBR_SELECT, the second shows which filter that has set. */
 	ASSERT_LE(0, taken_in(self->fd, copy));
 	EXPECT_LE(8, calls_kept(self->fd, copy + COPY_SIZE, copy + 2 * COPY_SIZE));
 	if (!gone)
@@ -935,7 +934,7 @@ FIXTURE_TEARDOWN(guest_branches)
 	EXPECT_TRUE(unload_module("vm_entry"));
 }
 
-/* Returns the number of the event, or -1. */
+/* Opens the event for which the records are lent to a guest. Returns its number, or -1. */
 static int borrow(int fd)
 {
 	struct vm_entry_open open = {
@@ -990,8 +989,8 @@ static bool run_another_task(bool records)
 }
 
 /*
- * The records belong to a task: other tasks neither change nor see them, and
- * the host records nothing.
+ * The records belong to a task: other tasks do not change them, even if these
+ * record branches themselves, and while the task runs, the host records nothing.
  */
 TEST_F(guest_branches, are_kept)
 {
@@ -1058,7 +1057,7 @@ TEST_F(guest_branches, give_way)
 	close(fd);
 }
 
-/* A guest that has the PMU to itself while it runs. */
+/* With a mediated PMU, a guest has the PMU to itself while it runs. On rpmu, this is refused. */
 TEST_F(vm_entry, mediated)
 {
 	int ret = ioctl(self->fd, VM_ENTRY_MEDIATED, 0);
