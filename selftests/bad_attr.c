@@ -23,7 +23,7 @@ static const struct {
 	struct perf_event_attr attr;	/* size 0: the correct one is filled in */
 	enum needs needs;
 } bad_attr[] = {
-	/* The valid attr; each row below changes one value of it. */
+	/* Two valid attrs, for comparison with the rows below. */
 	{ "control", 0, .attr = { HW(INSTRUCTIONS) } },
 	{ "control_raw", 0, .attr = { RAW(RAW_INSTRUCTIONS) } },
 

@@ -177,8 +177,8 @@ static void inherited_loop(struct __test_metadata *_metadata, int other,
 }
 
 /*
- * The events of a child are inherited (the driver's event_init has a parent
- * event), and their counts are added to the parent's when the child ends.
+ * A child inherits events (event->parent is set in the driver's event_init), and
+ * their counts are added to the parent's when the child ends.
  */
 TEST(inherited)
 {

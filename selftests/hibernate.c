@@ -172,7 +172,7 @@ TEST_F_TIMEOUT(hibernation, cpu_and_task_count_on, 300)
 		}
 		close(fd[i]);
 	}
-	/* No event is lost, and new ones are counted. */
+	/* No count is lost, and the second loop is counted. */
 	counted_loop(task, 0, LOOPS);
 	EXPECT_EQ(2 * LOOP_INSTRUCTIONS(LOOPS), read_value(task));
 	close(task);

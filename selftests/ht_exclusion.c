@@ -595,9 +595,9 @@ static pid_t run_child_on(int cpu, int corrupting)
 }
 
 /*
- * Returns whether the child's event starts to run, or to wait, depending on @run.
- * The child runs all the time and its parent hardly ever, unless the host stops
- * the parent's CPU: poll several times.
+ * Polls until the child's event runs (@run) or waits, and returns whether it does.
+ * The event's running time includes the parent's. That is short, unless the host
+ * stops the parent's CPU during a poll.
  */
 static bool comes_to(int fd, bool run)
 {

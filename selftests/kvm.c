@@ -229,9 +229,8 @@ TEST_F(kvm, counts_where_it_should)
 }
 
 /*
- * KVM opens an event for the guest's counter. If KVM has just been loaded, this
- * is the first event since functions of the built-in driver enabled all
- * counters.
+ * KVM opens an event for the guest's counter. When KVM is loaded, functions of the
+ * built-in driver enable all counters, and this may be the first event after that.
  */
 TEST_F(kvm, guests_counter)
 {

@@ -494,7 +494,10 @@ TEST_F(precise, frequency)
 	for (; next_sample(&ring, &sample); samples++) {
 		int step = sampled_step(&sample, attr.precise_ip);
 
-		/* The first samples are outside walk(): the kernel's first guess is a period of 1. */
+		/*
+		 * The first samples are outside walk(): the kernel's first guess
+		 * is a period of 1.
+		 */
 		wrong += step >= 0 && !are_after(sample.registers, step, n, buffer);
 		sum += sample.period;
 	}

@@ -48,7 +48,7 @@ enum kind {
 	INSTRUCTIONS, CYCLES, BRANCHES, LOADS, STORES, KINDS
 };
 
-/* Returns the raw code of a precise event of each kind, 0 if there is none. */
+/* Returns the raw code of a precise event of this kind, 0 if there is none. */
 __u64 code(enum kind kind);
 
 /*

@@ -159,7 +159,7 @@ TEST(task_counts_on)
 	ASSERT_LE(0, fd);
 	counted_loop(fd, 0, LOOPS);
 	ASSERT_TRUE(sleep_in_ram());
-	/* No event is lost, and new ones are counted. */
+	/* No count is lost, and the second loop is counted. */
 	counted_loop(fd, 0, LOOPS);
 	EXPECT_EQ(2 * LOOP_INSTRUCTIONS(LOOPS), read_value(fd));
 	close(fd);

@@ -168,9 +168,9 @@ TEST_F(tally, rmmod_is_refused)
 }
 
 /*
- * If the module is forcibly unloaded, its users lose their events: the PMU has
- * no event_unmapped (perf_pmu_unregister(), kernel/events/core.c). At that
- * time, one event is on a CPU, one is off.
+ * If the module is forcibly unloaded, its users lose their events:
+ * perf_pmu_unregister() (kernel/events/core.c) detaches them, because the PMU has
+ * no event_unmapped. At that time, one event is on a CPU, one is off.
  */
 TEST_F(tally, rmmod_by_force_revokes)
 {
