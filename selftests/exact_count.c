@@ -288,9 +288,8 @@ TEST_F(exact, no_mode)
 }
 
 /*
- * As many events as there are general-purpose counters, and three events on fixed
- * counters, count exactly at the same time. On rpmu, the equal events may share a
- * counter. AMD's CPUs have no fixed counters.
+ * All general-purpose counters and three fixed ones count exactly at the same
+ * time. AMD's CPUs have no fixed counters.
  */
 TEST_F(exact, every_counter)
 {
@@ -306,6 +305,7 @@ TEST_F(exact, every_counter)
 
 	ASSERT_LT(0, gp);
 	ASSERT_GE(32, gp);
+	ASSERT_TRUE(own_counters());
 	for (i = 0; i < fixed + gp; i++) {
 		if (i < fixed)
 			attr = counting_user(PERF_TYPE_HARDWARE, config[i]);

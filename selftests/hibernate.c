@@ -20,6 +20,8 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
+OWN_COUNTERS()
+
 #define LOOPS		100000UL
 #define MAX_GP		16
 #define SNAPSHOT	"/dev/snapshot"
@@ -115,9 +117,9 @@ static int open_on_cpu(int cpu)
 }
 
 /*
- * Nothing but the restore reschedules the boot CPU's events. There are as many as
- * general-purpose counters; on rpmu, these equal events may share one. The
- * built-in driver does not restore events that were on the CPU.
+ * All general-purpose counters of the boot CPU are in use, so that nothing else
+ * reschedules its events. The built-in driver does not restore events that were
+ * on the CPU.
  */
 FIXTURE(hibernation)
 {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests a task that moves from CPU to CPU with an event of instructions, and as many
- * of branches as there are general-purpose counters; on rpmu, the equal ones may
- * share a counter. Each event counts each instruction or branch of the task once, on any
- * CPU. With inherit, the same holds for the task's children, which start on one CPU
- * and end on another.
+ * Tests a task that moves from CPU to CPU with an event of instructions, and one of
+ * branches on each general-purpose counter. Each event counts each instruction or
+ * branch of the task once, on any CPU. With inherit, the same holds for the task's
+ * children, which start on one CPU and end on another.
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
+
+OWN_COUNTERS()
 
 #define MOVES		60
 #define LOOPS		1000UL

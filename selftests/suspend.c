@@ -45,8 +45,8 @@ static int open_on_cpu(int cpu)
 }
 
 /*
- * Nothing but the resume reschedules the CPU's events. There are as many as
- * general-purpose counters; on rpmu, these equal events may share one.
+ * All general-purpose counters are in use, so that nothing but the resume
+ * reschedules the CPU's events.
  */
 TEST(boot_cpu_counts_on)
 {
@@ -58,6 +58,7 @@ TEST(boot_cpu_counts_on)
 	if (!can_sleep())
 		SKIP(return, "the machine cannot suspend to RAM and wake up by itself");
 	ASSERT_TRUE(run_on(0));
+	ASSERT_TRUE(own_counters());
 	for (i = 0; i < gp; i++) {
 		fd[i] = open_on_cpu(0);
 		ASSERT_LE(0, fd[i]);

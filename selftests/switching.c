@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests two tasks that alternate thousands of times on one CPU, each with a group on
- * fixed and general-purpose counters: each event counts the same as without the
- * other task. On rpmu, the equal events may share a counter.
+ * all fixed and general-purpose counters: each event counts the same as without the
+ * other task.
  */
 #define _GNU_SOURCE
 #include <stddef.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
+
+OWN_COUNTERS()
 
 #define YIELDS	5000
 #define EVENTS	7

@@ -13,6 +13,8 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
+OWN_COUNTERS()
+
 #define ALLOW		CPU_PMU "/allow_tsx_force_abort"
 
 #define COUNTERS	4
