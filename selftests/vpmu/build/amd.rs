@@ -136,8 +136,8 @@ const MEANINGS: [(&str, &str); 27] = [
     ("ls_pref_instr_disp", "Parts(PREFETCHES, [2048, 1024, 1024, 0, 0, 0, 0, 0])"),
     ("l2_request_g1", "Parts(MEMORY, [8, 64, 4, 16, 16, 8, 32, 128])"),
     ("l2_cache_req_stat", "Parts(MEMORY, [4, 2, 10, 36, 8, 16, 100, 16])"),
-    // Translations. The L2 TLB's misses are walks; it has two hits for each, and an eighth of that
-    // for coalesced pages.
+    // Translations. The misses of the L2 TLB are walks. For each walk, it has about two hits. An
+    // eighth of the hits and of the misses is for coalesced pages.
     ("ls_l1_d_tlb_miss", "Parts(DATA_WALKS, [7168, 1024, 120, 8, 3520, 512, 60, 4])"),
     ("bp_l1_tlb_miss_l2_hit bp_l1_tlb_miss_l2_tlb_hit", "Part(FETCH_WALKS, 8192)"),
     ("bp_l1_tlb_miss_l2_miss", "All(FETCH_WALKS)"),
@@ -146,8 +146,8 @@ const MEANINGS: [(&str, &str); 27] = [
     ("bp_l1_tlb_miss_l2_tlb_miss/0x07", "Parts(FETCH_WALKS, [4032, 60, 4, 0, 0, 0, 0, 0])"),
 ];
 
-/// The kinds of occurrences whose rate the other events are, by the start of the name. All others
-/// are a rate of instructions.
+/// The kinds of occurrences of which other events count a rate, by the start of the event's name.
+/// All further events count a rate of instructions.
 const RATES: [(&str, &str); 6] = [
     ("ls_tablewalker", "WALKS"),
     ("ls_", "MEMORY"),

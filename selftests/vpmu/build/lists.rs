@@ -39,8 +39,8 @@ pub(crate) fn columns(text: &str, list: &str) -> Columns {
             [] | ["list", ..] => (),
             [lists, two, one, pebs, kind, ref selects @ ..] => {
                 if lists.contains(letter.expect("the lists' letters come first")) {
-                    // Up to Skylake, the lists do not name the counters of PEBS: it uses the first
-                    // four.
+                    // Up to Skylake, the lists do not name the counters of PEBS: those of the first
+                    // four that count the event.
                     let precise = match (kind, pebs) {
                         ("0:", _) => 0,
                         (_, "-") => hex(two) & 0xf,
@@ -62,7 +62,7 @@ pub(crate) type Select = (u8, u8, u8, bool, bool);
 /// An event of the table.
 pub(crate) struct Event {
     pub(crate) name: String,
-    /// Mask of its counters.
+    /// Mask of its counters on a core with one thread.
     pub(crate) counters: u8,
     /// Mask of the counters that sample it precisely.
     pub(crate) precise: u8,

@@ -3,7 +3,8 @@
 //! The meanings of events, by their names.
 
 /// Returns the `event::Meaning` of an event with this name. The event select is not enough: the
-/// same one has another meaning on another model.
+/// same one has another meaning on another model. The descriptions tell whether software prefetches
+/// count, too.
 pub(crate) fn meaning(name: &str, descriptions: [&str; 2]) -> String {
     let meaning = meaning_by_name(name);
     // MEM_INST_RETIRED.ANY is ALL_LOADS plus ALL_STORES; its description does not say so.

@@ -20,7 +20,7 @@ use std::sync::{
 pub(crate) struct Accesses {
     /// RDMSR or RDPMC.
     pub(crate) reads: AtomicU64,
-    /// WRMSR.
+    /// WRMSR, or a write of the memory-mapped LVTPC.
     pub(crate) writes: AtomicU64,
     /// Accesses that raised #GP.
     pub(crate) faults: AtomicU64,
@@ -94,7 +94,7 @@ const MAX_MARKS: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Accounting {
     msrs: [Accesses; MSRS],
-    /// All MSRs of absent features together.
+    /// All MSRs outside [`RANGES`] together, such as branch records and those of absent features.
     other: Accesses,
     counters: [Accesses; COUNTERS],
     /// RDPMC of counters that do not exist.
@@ -103,7 +103,7 @@ pub(crate) struct Accounting {
     pub(crate) pmis: AtomicU64,
     /// PMIs that found LVTPC masked.
     pub(crate) lost: AtomicU64,
-    /// Instructions retired at CPL 0 and above, while a counter counts or after
+    /// Instructions retired at CPL 0 and at CPL 1 to 3, while QEMU counts for the PMU or after
     /// [`watch`](Self::watch).
     pub(crate) instructions: [AtomicU64; 2],
     watched: AtomicBool,
@@ -179,7 +179,8 @@ impl Accounting {
         }
     }
 
-    /// Sets a mark. The report has the differences from the previous mark.
+    /// Sets a mark, unless there are [`MAX_MARKS`] already. The report has the differences between
+    /// the totals at this mark and at the one before.
     pub(crate) fn mark(&self, value: u64) {
         let mut totals = [0; TOTALS.len()];
         let [reads, writes, rdpmc, faults, pmis, kernel, user] = &mut totals;

@@ -44,8 +44,8 @@ impl Counter {
     }
 
     /// Returns the number of events of `source` in `retired`, to be added with [`Counter::add`].
-    /// `before` is the total that retired earlier at the privilege levels that the counter counts.
-    /// Neither has negative counts.
+    /// `before` is the total that retired earlier at the privilege levels and on the threads that
+    /// the counter counts. Neither has negative counts.
     pub(crate) fn events(&mut self, source: Source, before: &Retired, retired: &Retired) -> u64 {
         match source {
             Source::Nothing => 0,
@@ -64,14 +64,14 @@ impl Counter {
         sum > MASK
     }
 
-    /// Returns the minimum number of instructions and page walks until the counter may overflow, or
-    /// `None` if it cannot.
+    /// Returns the minimum number of instructions, page walks and interrupts until the counter may
+    /// overflow, or `None` if it cannot.
     pub(crate) fn instructions_to_overflow(&self, source: Source, before: &Retired) -> Option<u64> {
         self.instructions_to(MASK + 1 - self.value, source, before)
     }
 
-    /// Returns the minimum number of instructions and page walks until this many events may have
-    /// happened, or `None` if the source has no events.
+    /// Returns the minimum number of instructions, page walks and interrupts until this many events
+    /// may have happened, or `None` if the source has no events.
     pub(crate) fn instructions_to(
         &self,
         events: u64,

@@ -177,7 +177,7 @@ pub(crate) enum Register {
 }
 
 /// The architectural events by their bit in CPUID.0AH:EBX: event code, umask and meaning (SDM vol.
-/// 3, 20.2.1.2). They count on every general counter, listed or not.
+/// 3, 20.2.1.2). Those that a list lacks count on every general counter.
 pub(crate) const ARCHITECTURAL: [(u16, u8, Meaning); 8] = [
     (0x3c, 0x00, Meaning::Cycles),
     (0xc0, 0x00, Meaning::Part(Activity::Instructions, 0, WHOLE)),

@@ -51,7 +51,7 @@ const PMI_DELIVER_AND_MASK: u32 = 2;
 /// `struct vpmu`.
 pub(crate) struct Vpmu {
     apic_id: u32,
-    /// Used by the CPU's thread only.
+    /// Used by the CPU's thread, or while the CPU is stopped.
     pmu: UnsafeCell<Pmu>,
     accounting: Arc<Accounting>,
 }
@@ -327,7 +327,8 @@ unsafe extern "C" fn rdpmc(vpmu: *mut Vpmu, ecx: u32, value: *mut u64) -> u32 {
     unsafe { answer(Some(pmu(vpmu).rdpmc(ecx)), value) }
 }
 
-/// Stores the value that was read. Returns the result of the access, an `enum vpmu_access`.
+/// Stores the value that was read, unless the access failed. Returns the result of the access, an
+/// `enum vpmu_access`.
 ///
 /// # Safety
 ///

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Errors that the guest can inject into the PMU, to test how a driver copes with them. No CPU is
-//! known to have them.
+//! Errors that the guest can inject into the PMU, to test how a driver copes with them. No modelled
+//! CPU has them.
 
 /// The injected errors, as the guest writes them to an MSR (`README.md`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Injected(u64);
 
 impl Injected {
-    /// PMIs are delivered [`LATE_BY`] instructions after the overflow.
+    /// PMIs are delivered [`LATE_BY`] instructions after the overflow, or after the first of
+    /// several.
     pub const LATE_PMI: Self = Injected(1 << 0);
     /// A delivered PMI is repeated once LVTPC has been written.
     pub const REPEATED_PMI: Self = Injected(1 << 1);
@@ -22,7 +23,7 @@ impl Injected {
     pub const MISSING: Self = Injected(1 << 5);
     /// CPUID reports a hybrid processor.
     pub const HYBRID: Self = Injected(1 << 6);
-    /// Overflow bits cannot be cleared in IA32_PERF_GLOBAL_STATUS.
+    /// Software cannot clear any bit of IA32_PERF_GLOBAL_STATUS.
     pub const STUCK_STATUS: Self = Injected(1 << 7);
     /// CPUID reports [`MANY`] general counters. Those beyond the model's do not exist.
     pub const MORE: Self = Injected(1 << 24);

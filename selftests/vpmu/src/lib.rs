@@ -16,7 +16,7 @@
 //!
 //! `model`, `event` and `defect` are data about the hardware. `select`, `share` and `counter`
 //! determine the counts. `pmu` is the PMU that software sees, `shared` the state that the threads
-//! of a core share.
+//! of a core or the cores of a node share.
 //!
 //! Where things go:
 //!

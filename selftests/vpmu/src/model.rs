@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The modelled CPUs: data only. Each vendor has a directory, each CPU model a constant in its own
-//! file; [`spec`] defines the type of these constants.
+//! The modelled CPUs: data only. Each vendor has a directory, where each CPU model is a constant;
+//! [`spec`] defines the type of these constants.
 //!
 //! Sources: Intel SDM vol. 3, 20.3 (performance monitoring by microarchitecture), and vol. 4 (MSRs
 //! by microarchitecture); AMD APM vol. 2, chapter 13, and the BKDG or PPR of each family.

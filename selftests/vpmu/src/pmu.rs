@@ -17,7 +17,7 @@
 //!
 //! A feature's state besides its registers is a struct in a separate file (`pending`, `tsx`,
 //! `metrics`, `lbr`, `pebs`). For a vendor with other MSR numbers, `amd` maps them to the names of
-//! [`msr::Msr`]; without global registers, `global_ctrl` stays at all ones.
+//! [`msr::Msr`]; without global registers, `global_ctrl` always enables all existing counters.
 
 mod access;
 mod accounting_msr;

@@ -17,7 +17,7 @@ pub struct Sample {
     pub regs: [u64; 16],
     /// XMM0 to XMM15.
     pub xmm: [[u64; 2]; 16],
-    /// Linear address of the instruction's last load; 0 if there is none.
+    /// Linear address of the instruction's last load or software prefetch; 0 if there is none.
     pub load: u64,
     /// Linear address of the instruction's last store; 0 if there is none.
     pub store: u64,

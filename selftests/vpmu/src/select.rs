@@ -4,7 +4,7 @@
 //!
 //! - Instructions, branches, loads, stores and page walks are exact.
 //! - Cycles are [`CYCLES`] per instruction, reference cycles [`REFERENCE_CYCLES`].
-//! - Events of loads, stores, branches and walks are a declared share of these
+//! - Events that are a part of these, such as cache misses of loads, are a declared share of them
 //!   ([`Meaning::Part`]).
 //! - Every other event of the list counts at its own rate ([`Select::declared_rate`]).
 //! - Events that are not in the list, or not for this counter, count nothing.

@@ -35,10 +35,10 @@ pub(crate) enum Source {
 /// whole add up to it exactly. Otherwise `low` is 0; `high` may exceed `denominator`, which is
 /// several events for each occurrence.
 ///
-/// For a part, the CPU numbers all occurrences that it retires. So it makes no difference how often
-/// a counter is written or which counter counts: one that is enabled from time to time gets the
-/// share of just that time. For other shares a counter numbers the occurrences from the last write
-/// on, which makes a difference of less than one event.
+/// For a part, the CPU numbers all occurrences that it retires while QEMU counts. So it makes no
+/// difference how often a counter is written or which counter counts: one that is enabled from time
+/// to time gets the share of just that time. For other shares a counter numbers the occurrences
+/// from the last write on, which makes a difference of less than one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
     /// The counted kinds of occurrences: 1 for each of these kinds of [`Retired`].
@@ -163,8 +163,8 @@ impl Share {
         (before + now) / each - before / each
     }
 
-    /// Returns the number of the next occurrence within its whole, from what retired `before` or,
-    /// if it is not a part, from the counter's own `phase`.
+    /// Returns the number of the next occurrence within its whole: for a part, from what retired
+    /// `before`, otherwise from the counter's own `phase`.
     fn next(&self, phase: u64, before: &Retired) -> u64 {
         let number = if self.is_part() {
             self.occurrences(before)
@@ -182,7 +182,8 @@ impl Share {
         self.among(after) - self.among(next) + self.count_extra(before, retired)
     }
 
-    /// Returns the minimum number of instructions and page walks that may make this many events.
+    /// Returns the minimum number of instructions, page walks and interrupts that may make this
+    /// many events.
     pub(crate) fn min_instructions(&self, phase: u64, before: &Retired, events: u64) -> u64 {
         let (high, denominator) = (u64::from(self.high), u64::from(self.denominator));
         let before = self.next(phase, before);

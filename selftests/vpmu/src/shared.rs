@@ -48,7 +48,8 @@ struct Shared {
     lbr_select: AtomicU64,
     /// Set if a counter of this thread also counts the sibling's events (AnyThread).
     counts_sibling: AtomicBool,
-    /// The sibling's counts for these counters, at CPL 0 and above, that have not been added yet.
+    /// The sibling's counts at CPL 0 and at CPL 1 to 3 that have not been added to these counters
+    /// yet.
     received: [[AtomicU64; COUNTS]; 2],
 }
 
@@ -90,7 +91,8 @@ impl Thread {
         thread
     }
 
-    /// Clears this thread's part of the shared state.
+    /// Clears this thread's part of the core's shared state; the first thread's includes the
+    /// registers that a core has only once.
     pub(crate) fn reset(&self) {
         let Shared {
             enabled,

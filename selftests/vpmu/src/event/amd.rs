@@ -54,15 +54,15 @@ pub(crate) enum Meaning {
     Part(&'static [usize], u32),
     /// The same for each unit.
     Parts(&'static [usize], [u32; 8]),
-    /// An event that the emulated machine does not model: counts each unit at its own rate or,
-    /// without units, the whole event ([`crate::select::amd::declared_rate`]).
+    /// An event that the emulated machine does not model: counts each unit of the mask at its own
+    /// rate or, if the mask is 0, the whole event ([`crate::select::amd::declared_rate`]).
     Rate(&'static [usize], u8),
 }
 
 /// Instructions. "This count includes exceptions and interrupts: each is counted as one
 /// instruction" (PMCx0C0 in the BKDGs).
 pub(crate) const RETIRED: &[usize] = &[INSTRUCTIONS, INTERRUPTS];
-/// Instructions only; declared rates refer to these.
+/// Instructions only, to which the declared rates and parts of instructions refer.
 pub(crate) const INSTRUCTION: &[usize] = &[INSTRUCTIONS];
 /// Loads and stores; an instruction that does both counts twice.
 pub(crate) const MEMORY: &[usize] = &[LOADS, STORES];

@@ -19,10 +19,10 @@ pub(crate) const LEVEL_1: usize = 4;
 /// number of parts.
 pub(crate) const PARTS: u64 = 16;
 
-/// Returns the shares of the slots of what retired at CPL 0 or, if `user`, above, in parts of which
-/// an instruction has [`PARTS`], in the order of MSR_PERF_METRICS: retiring, bad speculation,
-/// frontend bound, backend bound; heavy operations, branch mispredicts, fetch latency, memory
-/// bound.
+/// Divides the slots of what retired at CPL 0 or, if `user`, above. Returns the shares, in units of
+/// 1 / [`PARTS`] of an instruction's slots, in the order of MSR_PERF_METRICS: retiring, bad
+/// speculation, frontend bound, backend bound; heavy operations, branch mispredicts, fetch latency,
+/// memory bound.
 ///
 /// Loads, branches and CPL 0 take slots from the retiring ones, so that the shares differ
 /// between programs and between privilege levels.

@@ -41,7 +41,7 @@ static NO_LIST: List = List {
     load_latency: 0,
 };
 
-/// Returns a model, without the parts that only Intel's models have.
+/// Returns a model without branch records, and without the parts that only Intel's models have.
 const fn model(
     name: &'static str,
     family: u32,

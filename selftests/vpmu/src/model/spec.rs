@@ -149,16 +149,16 @@ impl LbrFormat {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pebs {
     pub(crate) format: PebsFormat,
-    /// Precise store: IA32_PEBS_ENABLE\[63\] adds the address to the records of one event of
-    /// stores.
+    /// Precise store: IA32_PEBS_ENABLE\[63\] adds the address to the records of events of stores.
     pub(crate) precise_store: bool,
-    /// Mask of the counters that count load latency, beside those in the list.
+    /// Mask of the counters that count load latency if PEBS is switched on, beside those in the
+    /// list.
     pub(crate) load_latency: u8,
     /// A record has two latencies: the instruction's in bits 15:0, and its cache access's in bits
     /// 47:32 (`struct pebs_meminfo` of the kernel, "Alder Lake and later").
     pub(crate) two_latencies: bool,
-    /// A record's basic group has the cycles to the instruction's retirement from that of the
-    /// instruction before it (IA32_PERF_CAPABILITIES.PEBS_TIMING_INFO).
+    /// A record's basic group has the cycles between the retirements of the previous instruction
+    /// and of the record's (IA32_PERF_CAPABILITIES.PEBS_TIMING_INFO).
     pub(crate) retire_latency: bool,
 }
 

@@ -139,7 +139,7 @@ impl Pmu {
             Msr::Fixed(index) => self.regs.fixed[index].set(checked(value, MASK)?),
             Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, self.fixed_ctrl_bits())?,
             Msr::Metrics => self.write_metrics(checked(value, self.metrics_bits())?),
-            // A driver may still enable counters that an injected error has removed.
+            // The bits of counters that an injected error has removed do not fault, but stay clear.
             Msr::Ctrl => {
                 self.regs.global_ctrl =
                     checked(value, self.all_counter_bits())? & self.counter_bits()

@@ -29,8 +29,8 @@ use super::state::Pmu;
 pub(super) const SELECT_WRITABLE: u64 = 0x0000_030f_ffd7_ffff;
 
 impl Pmu {
-    /// Disables the counters that injected errors have removed. Without PerfMonV2, enables all
-    /// others, because there no register does.
+    /// Disables the counters that injected errors have removed. Enables all others on AMD's CPUs
+    /// without PerfMonV2, which have no register to do so.
     pub(super) fn disable_missing(&mut self) {
         if self.model.amd().is_some_and(|amd| !amd.global) {
             self.regs.global_ctrl = self.counter_bits();

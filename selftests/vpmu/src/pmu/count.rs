@@ -68,7 +68,8 @@ impl Pmu {
         }
     }
 
-    /// Counts what this thread (`own`) or the sibling retired on these counters.
+    /// Makes those of `counters` that are active count what this thread (`own`) or the sibling
+    /// retired.
     pub(super) fn count(&mut self, user: bool, retired: &Retired, counters: u64, own: bool) {
         let active = self.active(user) & counters;
         for i in 0..self.generals {
@@ -106,7 +107,7 @@ impl Pmu {
         }
     }
 
-    /// Adds events to a general counter.
+    /// Adds events to a general counter, and handles its overflow.
     pub(super) fn add(&mut self, index: usize, events: u64) {
         let general = &mut self.regs.general[index];
         let overflow = general.counter.add(events);

@@ -43,10 +43,9 @@ impl Pmu {
         }
     }
 
-    /// Handles an SMI (`inside`) or RSM. With FREEZE_WHILE_SMM, an SMI clears IA32_PERF_GLOBAL_CTRL
-    /// and the bits of IA32_DEBUGCTL for single-stepping and tracing, and RSM restores both
-    /// registers (SDM vol. 3, 20.8.1; its "will be set to 1" is taken for those enable bits that
-    /// were set).
+    /// Handles an SMI (`inside`) or RSM. With FREEZE_WHILE_SMM, an SMI clears
+    /// IA32_PERF_GLOBAL_CTRL, and BTF and LBR of IA32_DEBUGCTL, and RSM restores both registers
+    /// (SDM vol. 3, 20.8.1; its "will be set to 1" is taken for those enable bits that were set).
     pub fn smm(&mut self, inside: bool) {
         let regs = &mut self.regs;
         if !inside {

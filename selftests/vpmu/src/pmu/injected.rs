@@ -10,7 +10,8 @@ use crate::model::{
 };
 
 impl Pmu {
-    /// Injects these errors and no others. Counters that no longer exist stop.
+    /// Injects these errors and no others. Counters that no longer exist stop. Only the overflow
+    /// bits of existing counters stay in the status.
     pub(super) fn inject(&mut self, injected: Injected) {
         self.injected = injected;
         self.disable_missing();
@@ -19,8 +20,8 @@ impl Pmu {
         self.regs.debugctl &= self.debugctl_bits();
     }
 
-    /// Returns IA32_PERF_CAPABILITIES. If CPUID reports too few counters, MSR_PERF_METRICS is
-    /// absent; if IA32_DEBUGCTL lacks the bit, so is SMM_FREEZE.
+    /// Returns IA32_PERF_CAPABILITIES. It lacks PERF_METRICS_AVAILABLE if CPUID reports fewer
+    /// counters, and SMM_FREEZE if IA32_DEBUGCTL has no FREEZE_WHILE_SMM.
     pub(super) fn capabilities(&self) -> u64 {
         let lbr = self.model.lbr.map_or(0, |lbr| lbr.format as u64);
         let capabilities = self.model.capabilities | lbr | self.pebs_capabilities();

@@ -61,7 +61,8 @@ impl Pmu {
         enabled && self.regs.global_status & LBR_FRZ == 0
     }
 
-    /// Counts the cycles of the next record from now on, if branches are not recorded.
+    /// Restarts the cycles of the next record unless branches are recorded, so that they begin with
+    /// the recording.
     pub(super) fn restart_lbr_cycles(&mut self) {
         if !self.records_branches() {
             self.regs.lbr.since = 0;

@@ -31,8 +31,8 @@ pub(super) const SLOTS_COUNTER: usize = 3;
 
 /// The share that is the whole. All shares of level 1 add up to it.
 const WHOLE: u64 = 0xff;
-/// Units of a share's counter per slot and 1/255, so that a 16th of an instruction's slots is a
-/// whole number.
+/// A share's counter counts [`WHOLE`] * `UNIT` units per slot, so that a 16th of an instruction's
+/// slots is a whole number of units.
 const UNIT: u64 = 32;
 /// A share's counter overflows here, as fixed counter 3 would.
 const LIMIT: u64 = (MASK + 1) * WHOLE * UNIT;

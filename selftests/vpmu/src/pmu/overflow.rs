@@ -73,9 +73,10 @@ impl Pmu {
         least as i64 - 1
     }
 
-    /// Takes the PMI that is due, if one is, and returns whether to deliver it. If LVTPC is masked
-    /// the PMI is lost: the mask inhibits its reception (SDM vol. 3, 11.5.1), and it is not
-    /// requested again.
+    /// Takes the PMI that is due, if one is, freezes counters and branch records as IA32_DEBUGCTL
+    /// demands, and returns whether to deliver it. If LVTPC is masked, the PMI freezes as well, but
+    /// is lost: the mask inhibits its reception (SDM vol. 3, 11.5.1), and it is not requested
+    /// again.
     pub fn pmi(&mut self, masked: bool) -> bool {
         if !self
             .pending
@@ -92,7 +93,8 @@ impl Pmu {
         !masked
     }
 
-    /// Accounts a write of LVTPC.
+    /// Accounts a write of LVTPC, which also requests the repetition of a PMI
+    /// ([`Injected::REPEATED_PMI`]).
     pub fn lvtpc_write(&mut self) {
         bump(&self.accounting.msr(LVTPC).writes);
         self.pending.lvtpc_write();

@@ -113,8 +113,8 @@ impl Random {
         self.next() >> (self.next() % 64)
     }
 
-    /// Replaces a quarter of the words. Returns a wrong change of the index, after one record of
-    /// eight.
+    /// Replaces about a quarter of the words by random ones. Returns a wrong change of the index
+    /// for about one record in eight.
     fn spoil(&mut self, record: &mut [u64]) -> Option<u64> {
         for word in record {
             if self.next() % 4 == 0 {
@@ -144,7 +144,8 @@ impl Pmu {
     }
 
     /// Returns the general counter that the list must name for an event to count on counter
-    /// `index`: counter 3 for load latency on the counters that count it with PEBS.
+    /// `index`: counter 3 for load latency on the counters that count it with PEBS, otherwise
+    /// `index` itself.
     pub(super) fn listed_counter(&self, select: Select, index: usize) -> usize {
         const COUNTER: usize = 3;
         let latency = self.pebs.map_or(0, |pebs| pebs.load_latency);
@@ -252,8 +253,8 @@ impl Pmu {
     }
 
     /// Returns how many instructions may retire before QEMU has to call [`Pmu::retire`], given the
-    /// counters that count at this privilege level: a block less than it takes to the next step,
-    /// unless blocks have one instruction.
+    /// counters that count at this privilege level: as many as [`Pmu::instructions_to_step`]
+    /// returns, less a [`BLOCK`] unless QEMU runs single instructions.
     pub(super) fn instructions_to_record(&self, active: u64) -> Option<u64> {
         let instructions = self.instructions_to_step(active)?;
         if self.counting() == Counting::Each {
@@ -290,7 +291,8 @@ impl Pmu {
     }
 
     /// Stores a record in the buffer, whose index changes by `wrong` if that is given. Returns
-    /// whether the threshold is reached, or `None` if the record is lost.
+    /// whether to raise the PMI of the buffer: if the threshold is reached, or `wrong` is given.
+    /// Returns `None` if the record is lost.
     fn store(&self, record: &[u64], wrong: Option<u64>, memory: &mut dyn Memory) -> Option<bool> {
         let area = self.regs.pebs.ds_area;
         let field = |offset: u64| memory.word(area.wrapping_add(offset));

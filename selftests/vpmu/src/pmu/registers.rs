@@ -95,8 +95,8 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// Returns the values after RESET: zero, but for the general counters' bits in GLOBAL_CTRL (SDM
-    /// vol. 3, table 10-1).
+    /// Returns the values after RESET: zero, except the general counters' bits in GLOBAL_CTRL (SDM
+    /// vol. 3, table 10-1) and IA32_MISC_ENABLE.
     pub(super) fn new(generals: usize) -> Self {
         let general = General {
             counter: Counter::default(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The bits of each register that are not reserved; writing others faults.
+//! The bits of each register that are not reserved; writing others faults, except on AMD's CPUs,
+//! which ignore them.
 //!
 //! [`crate::model`] has those that differ between models.
 
@@ -32,9 +33,9 @@ pub(super) const MISC_ENABLE_WRITABLE: u64 =
 
 /// Event, umask, USR, OS, E, PC, INT, AnyThread, EN, INV, CMASK.
 const SELECT_WRITABLE: u64 = 0xffff_ffff;
-/// Of CPUs with TSX.
+/// IN_TX, which a CPU has with the defect TFA.
 pub(super) const SELECT_IN_TX: u64 = 1 << 32;
-/// Of counter 2, on CPUs with TSX.
+/// IN_TXCP, which only counter 2 has, with the defect TFA.
 const SELECT_IN_TXCP: u64 = 1 << 33;
 /// The counter with IN_TXCP.
 const IN_TXCP_COUNTER: usize = 2;
@@ -80,7 +81,7 @@ impl Pmu {
         bits
     }
 
-    /// Returns the writable bits of IA32_DEBUGCTL.
+    /// Returns the bits of IA32_DEBUGCTL that can be written without a fault.
     pub(super) fn debugctl_bits(&self) -> u64 {
         if self.model.amd().is_some() {
             return !0;

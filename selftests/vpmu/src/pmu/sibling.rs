@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Interaction between the threads of a core: AnyThread, erratum HSD29, shared offcore registers.
+//! Interaction between the threads of a core: AnyThread, errata BJ122, BV98 and HSD29 (leaking
+//! events), shared offcore registers.
 
 use std::sync::atomic::AtomicU64;
 
@@ -12,8 +13,8 @@ use super::state::Pmu;
 use crate::defect;
 
 impl Pmu {
-    /// Publishes to the sibling which counters are enabled and whether any of them counts its
-    /// events.
+    /// Publishes to the sibling the counters that are enabled, if events leak, and whether any
+    /// counter also counts the sibling's events.
     pub(super) fn publish(&mut self) {
         if self.leaky() {
             self.thread.publish(self.enabled(USR | OS));

@@ -7,7 +7,7 @@ use crate::retired::{
     COUNTS, //
 };
 
-/// Totals of what retired, at CPL 0 and above.
+/// Totals of what retired at CPL 0 and at CPL 1 to 3.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     /// Negative counts that are still to be subtracted.

@@ -253,7 +253,8 @@ fn a_higher_latency_is_rarer() {
     assert_eq!([0, 3, 4, 8, 512].map(count), [7168, 7168, 7168, 3584, 56]);
 }
 
-/// The fields, and how many of 600 cycles with 400 instructions, 100 loads and no walks count.
+/// A case has the model, the fields of the event select and the count of 400 instructions, 100 of
+/// them loads, which take 600 cycles.
 #[test]
 fn counter_mask_inversion_and_edge() {
     struct Case(u32, u16, u8, u8, bool, bool, u64);

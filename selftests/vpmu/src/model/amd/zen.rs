@@ -18,7 +18,7 @@ use crate::model::spec::{
 
 const COUNTERS: usize = 6;
 
-/// Up to Zen 3: each counter is enabled for itself.
+/// Returns the PMU of a model up to Zen 3, where PERF_CTL alone enables a counter.
 const fn core(list: &'static [Event]) -> Amd {
     Amd {
         extended: true,
@@ -29,7 +29,7 @@ const fn core(list: &'static [Event]) -> Amd {
     }
 }
 
-/// From Zen 4 on: PerfMonV2.
+/// Returns the PMU of a model from Zen 4 on, with PerfMonV2.
 const fn core_v2(list: &'static [Event]) -> Amd {
     Amd {
         global: true,

@@ -3,8 +3,9 @@
 //! Gracemont, the small core, in processors without big ones (Alder Lake-N): SDM vol. 3, 20.3.10
 //! and 20.5.
 //!
-//! Six general counters, no pipeline slots, no MSR_PERF_METRICS. PEBS and last branch records are
-//! Golden Cove's. OFFCORE_RESPONSE is called OCR, and has two unit masks of event code 0xB7.
+//! Six general counters, no pipeline slots, no MSR_PERF_METRICS, no MSR_PEBS_FRONTEND. PEBS and
+//! last branch records are Golden Cove's. OFFCORE_RESPONSE is called OCR, and has two unit masks of
+//! event code 0xB7.
 
 use super::{
     lbr,

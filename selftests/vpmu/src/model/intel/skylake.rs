@@ -2,8 +2,8 @@
 
 //! Skylake and its successors with the same core, up to Comet Lake: SDM vol. 3, 20.3.8.
 //!
-//! TSX and Intel PT are not modelled: IN_TX, IN_TXCP and the status bit of PT's output are
-//! reserved.
+//! TSX and Intel PT are not modelled: IN_TX and IN_TXCP are reserved, except with the defect TFA;
+//! only software sets the status bit of PT's output.
 
 use super::{
     lbr,

@@ -23,8 +23,9 @@ impl Pmu {
             && odd.is_some_and(|odd| is_merge(odd.select) && odd.select & EN != 0)
     }
 
-    /// Returns what a counter with the source `source` counts in a merged pair. A single counter
-    /// loses increments; the lost share is not documented, here it is half.
+    /// Returns what a counter with this source counts: all of it, unless the event needs a merged
+    /// pair and the counter is not the even one of such a pair. A single counter loses increments;
+    /// the lost share is not documented, here it is half.
     pub(in crate::pmu) fn unless_lost(&self, index: usize, source: Source) -> Source {
         if self.regs.general[index].large && !self.is_merged(index) {
             source.times(1, 2)
@@ -34,7 +35,7 @@ impl Pmu {
     }
 
     /// Carries the overflow of an even counter into the odd one, if the pair is merged. Returns
-    /// whether the pair overflowed.
+    /// whether the pair overflowed; true if the counter is not merged, as it has overflowed itself.
     pub(in crate::pmu) fn carry(&mut self, index: usize) -> bool {
         if !self.is_merged(index) {
             return true;

@@ -13,8 +13,7 @@ use crate::pmu::state::Pmu;
 /// Number of counters that have the old numbers as well.
 const LEGACY: usize = 4;
 
-/// Returns the register with this number, or `None` if it has nothing to do with performance
-/// monitoring.
+/// Returns the register with this number, or `None` if the PMU leaves it to QEMU.
 pub(in crate::pmu) fn decode(pmu: &Pmu, amd: &Amd, msr: u32) -> Option<Msr> {
     let if_present = |present: bool, msr: Msr| Some(if present { msr } else { Msr::Absent });
     let (counters, _) = pmu.existing();

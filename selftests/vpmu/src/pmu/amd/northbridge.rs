@@ -15,7 +15,8 @@ impl Pmu {
         self.model.amd().is_some_and(|amd| amd.northbridge) && is_northbridge(select)
     }
 
-    /// Reports this counter's PERF_CTL to the northbridge.
+    /// Makes the northbridge count the event that this counter selects, if it is one of the
+    /// northbridge's.
     pub(in crate::pmu) fn select_northbridge(&mut self, index: usize) {
         if self.on_northbridge(self.regs.general[index].select) {
             self.thread.take_northbridge(index);

@@ -121,8 +121,8 @@ impl Pmu {
             }
             Register::Info(index) => {
                 let number = self.lbr_number(model, index)?;
-                // Flags, cycles, architectural with the kind; bits 55:16 are undefined there, and
-                // reserved here.
+                // Flags and cycles. Architectural LBR adds the kind, and ignores bits 55:16;
+                // otherwise bits 60:16 are reserved.
                 let info = if model.format == LbrFormat::Architectural {
                     value & 0xff00_0000_0000_ffff
                 } else {

@@ -33,8 +33,8 @@ impl Class {
         }
     }
 
-    /// Returns whether MSR_LBR_SELECT or IA32_LBR_CTL select this class with a target at this
-    /// level.
+    /// Returns whether `select` (MSR_LBR_SELECT, IA32_LBR_CTL or AMD's LBR_SELECT) selects this
+    /// class with a target at this level.
     pub(super) fn is_selected(self, format: LbrFormat, select: u64, user: bool) -> bool {
         if format == LbrFormat::Architectural {
             level(user, select) && select & (1 << self.allowed_by()) != 0
@@ -44,8 +44,8 @@ impl Class {
         }
     }
 
-    /// Returns whether branches of this class are predicted: their instruction does not determine
-    /// the target.
+    /// Returns whether branches of this class are predicted: all but far branches, and relative
+    /// jumps and calls, whose target is always the one in the instruction.
     pub(super) fn is_predicted(self) -> bool {
         !matches!(self, Class::RelativeJump | Class::RelativeCall | Class::Far)
     }

@@ -35,7 +35,8 @@ const CALL_STACK: u64 = 1 << 3;
 const NO_IP: u64 = 0xffff_ffff;
 
 impl Pmu {
-    /// Records a branch that the CPU took, if it is selected.
+    /// Records a branch that the CPU took, if it is selected. With a call stack, a return removes
+    /// the newest record instead.
     pub fn branch(&mut self, branch: &Branch) {
         let Some(model) = self.model.lbr.filter(|_| self.records_branches()) else {
             return;

@@ -13,7 +13,7 @@ pub(super) struct Record {
     pub(super) info: u64,
 }
 
-/// The records, a ring. Its size, `depth`, is the caller's.
+/// The records, a ring. The caller passes its size as `depth`.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     /// The records by number.

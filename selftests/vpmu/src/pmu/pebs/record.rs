@@ -47,7 +47,7 @@ const STORE_HIT: u64 = 1;
 const LEAST_LATENCY: u64 = 4;
 /// In a record with two latencies, the cache latency is above the instruction's; both have 16 bits.
 const CACHE_LATENCY_SHIFT: usize = 32;
-/// The greatest of two latencies.
+/// Maximum of each latency in a record with two latencies.
 const MOST_LATENCY: u64 = 0xffff;
 
 /// The latency of retirement is in the basic group's first word, above the groups.
@@ -169,8 +169,9 @@ impl Pmu {
         accesses.next().unwrap_or_default()
     }
 
-    /// Returns the fields of one general counter for the memory access, or `None`: in the first
-    /// format, only load latency and precise store have such fields.
+    /// Returns the fields of one general counter for the memory access, or `None` if its event has
+    /// none: other events than those of loads and stores and, in the first format, all but load
+    /// latency and precise store.
     fn access_of(&self, counter: usize, sample: &Sample) -> Option<Access> {
         let format = self.pebs?.format;
         let enable = self.regs.pebs.enable;

@@ -2,8 +2,9 @@
 
 //! Family 10h: BKDG 31116, "Performance Counter Events".
 //!
-//! Each core has four counters at the old MSRs, and any event counts on any of them. Those of the
-//! northbridge, with codes E0h to FFh in each hundred, are counted once for all cores of the node.
+//! Each core has four counters at the old MSRs, and any event counts on any of them. Events of the
+//! northbridge, whose codes end in E0h to FFh, count on counters that all cores of the node share;
+//! a core's event counts the accesses of that core.
 
 use super::event;
 use crate::event::amd::Meaning::{
@@ -154,11 +155,11 @@ static LIST: [Event; 123] = [
     event(0x1e0, ANY, Rate(MEMORY, 0xff)), // CPU to DRAM requests by node
     event(0x1e1, ANY, Rate(MEMORY, 0xff)), // IO to DRAM requests by node
     event(0x1e2, ANY, Rate(MEMORY, 0xff)), // CPU read latency, nodes 0 to 3
-    event(0x1e3, ANY, Rate(MEMORY, 0xff)), // requests of that
+    event(0x1e3, ANY, Rate(MEMORY, 0xff)), // CPU read requests, nodes 0 to 3
     event(0x1e4, ANY, Rate(MEMORY, 0xff)), // CPU read latency, nodes 4 to 7
-    event(0x1e5, ANY, Rate(MEMORY, 0xff)), // requests of that
+    event(0x1e5, ANY, Rate(MEMORY, 0xff)), // CPU read requests, nodes 4 to 7
     event(0x1e6, ANY, Rate(MEMORY, 0xf7)), // CPU command latency
-    event(0x1e7, ANY, Rate(MEMORY, 0xf7)), // requests of that
+    event(0x1e7, ANY, Rate(MEMORY, 0xf7)), // CPU command requests
     event(0x1f0, ANY, Rate(MEMORY, 0xff)), // memory controller requests
     event(0x1f9, ANY, Rate(MEMORY, 0xbf)), // link 3 transmit bandwidth
     event(0x4e0, ANY, Rate(MEMORY, 0x07)), // read requests to L3

@@ -4,7 +4,7 @@
 //!
 //! Each core has four counters at the old MSRs: CPUID does not report PerfCtrExtCore. The counters
 //! of the northbridge and of the L2 are separate and not modelled. Any event counts on any counter.
-//! The table has the events that the hooks can count, and the events behind generic names.
+//! The table has the events that QEMU's hooks can count, and those of perf's generic event names.
 
 use super::event;
 use crate::event::amd::Meaning::{
