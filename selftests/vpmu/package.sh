@@ -60,7 +60,7 @@ all_models() {
 	done
 }
 
-# The documents, with the paths of the tool root.
+# A copy of the package's documents below the cache, which has the same path in the tool root.
 copy=$cache/vpmu-documents-$(key "$top")
 trap 'rm -rf "$work" "$copy"' EXIT
 rm -rf "$copy"
@@ -74,7 +74,7 @@ check package.counts_on_amd counts --cpu EPYC-Rome --parallel
 check package.no_pmu ends 0 'no pmu' --pmu off -- sh -c '[ ! -e /sys/bus/event_source/devices/cpu ] && echo no pmu'
 check package.program ends 0 '^hello$' --program /usr/bin/printf --file "$work/COPYING:/tmp2/it" -- \
 	sh -c 'grep -q GENERAL /tmp2/it && /usr/bin/printf "hello\n"'
-# The guest mounts file systems over these directories, which contain nothing.
+# The guest mounts file systems on /tmp, /run and /dev/shm, but must not hide files below them.
 mkdir "$work/nc"
 cp /usr/bin/printf "$work/nc/a"
 # shellcheck disable=SC2016 # the guest's

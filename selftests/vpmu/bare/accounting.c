@@ -106,8 +106,8 @@ const struct check accounting_checks[] = {
 
 /*
  * While nothing counts, QEMU translates code without counting, and reports to
- * the model only at the two reads, twice each. Otherwise it would report every
- * 2^18 instructions.
+ * the model only at accesses to MSRs, twice each: here at two WRMSRs and at the
+ * second read. Otherwise it would report every 2^18 instructions.
  */
 #define IDLE_LOOPS	1000000
 /* A boot accesses fewer MSRs than this. */

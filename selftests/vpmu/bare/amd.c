@@ -34,7 +34,7 @@
 #define EVENT_NEAR_RETURNS	0xc8
 #define EVENT_CYCLES		0x76
 #define EVENT_DISPATCH		0x29
-/* Large increments: retired SSE and AVX FLOPs; and its odd counter's event */
+/* Large increments: retired SSE and AVX FLOPs, and the event that merges the odd counter */
 #define EVENT_FLOPS		0xff03
 #define EVENT_MERGE		0xf000000ffULL
 /* Of the northbridge: DRAM accesses, all units */

@@ -84,7 +84,10 @@ struct model {
 	/* PEBS_REC_FMT of IA32_PERF_CAPABILITIES, and if there is PS_EN */
 	u8 pebs_format;
 	bool pebs_store;
-	/* load latency, if it is neither Nehalem's event nor 0x01cd; on counter 0 */
+	/*
+	 * the event of load latency, used on counter 0; 0 if it is Nehalem's or
+	 * 0x01cd, used on counter 3
+	 */
 	u16 pebs_latency_event;
 	/* bits 47:32 of the latency of a load of 16 cycles */
 	u8 pebs_cache_latency;
@@ -197,7 +200,7 @@ void run_between(const struct run *run);
 #define LOOPS			1000
 #define RUN_INSTRUCTIONS	(7 * LOOPS + 4)
 #define RUN_BRANCHES		(5 * LOOPS)
-/* The returns; run_between() reads the memory of struct run for the last three. */
+/* One for each return, and three of struct run, for the second WRMSR. */
 #define RUN_LOADS		(LOOPS + 3)
 /* Instructions of the longest block without a branch: the maximum skid. */
 #define RUN_BLOCK		4

@@ -5,7 +5,8 @@
  * WRMSR, a program with branches of each class, WRMSR: branch_list has the
  * branches taken from the first WRMSR to the second one, in order: from, to
  * (both from the start of the function), class, and the instructions since the
- * previous branch, including this one.
+ * previous branch, including this one. The entry BRANCH_MORE_LOOPS stands for
+ * every later time that the loop's branch is taken.
  */
 #include <linux/linkage.h>
 #include <linux/objtool.h>

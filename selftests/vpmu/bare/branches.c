@@ -95,7 +95,7 @@ static u64 selection(const struct filter *f)
 	       (f->call_stack ? EN_CALLSTACK : 0);
 }
 
-/* Selects and clears the records. Returns the value that starts and stops recording. */
+/* Writes the filter and clears the records. Returns the WRMSRs that start and stop recording. */
 static struct run prepare(const struct filter *f)
 {
 	struct run run = { .loops = 2 };
@@ -165,7 +165,7 @@ static struct record record(unsigned int age)
 	return r;
 }
 
-/* Returns true if the target is not encoded in the instruction. */
+/* Returns true if branches of this class are predicted, and so can be mispredicted. */
 static bool predicted(u32 class)
 {
 	return class != BRANCH_REL_JMP && class != BRANCH_REL_CALL && class != BRANCH_FAR;
@@ -180,7 +180,7 @@ static bool mispredicted(u32 class, u64 from, u64 to)
 	return predicted(class) && ((from + to) & 0x1f0) == 0x1f0;
 }
 
-/* Checks the record of a branch, this many instructions after the last recorded one. */
+/* Returns the expected record of a branch, @insns instructions after the last recorded one. */
 static struct record encode(u32 class, u64 from, u64 to, u64 insns)
 {
 	u64 flag = mispredicted(class, from, to) ? BIT_ULL(63) : 0;
@@ -486,7 +486,7 @@ static void lbr_freeze(void)
 	}
 }
 
-/* The same with AMD's registers: the status reports it, and frozen counters. */
+/* The same with AMD's registers, whose status reports frozen records and frozen counters. */
 static void amd_lbr_freeze(void)
 {
 	static const u64 debugctls[] = {
@@ -548,7 +548,7 @@ static void amd_lbr_registers(void)
 	}
 }
 
-/* The registers, their values after RESET, and accesses that must fault. */
+/* The registers, the values that they take, and accesses that must fault. */
 static void lbr_registers(void)
 {
 	static const u64 addresses[] = {

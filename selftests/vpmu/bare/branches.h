@@ -14,8 +14,8 @@
 /* A relative call of the next instruction */
 #define BRANCH_NEXT_CALL	7
 /*
- * The loop, a conditional branch that is taken once less than it runs: the
- * first time, and all the others
+ * The conditional branch of the loop, which is taken once less than it runs:
+ * the first time that it is taken, and all later times
  */
 #define BRANCH_FIRST_LOOP	8
 #define BRANCH_MORE_LOOPS	9

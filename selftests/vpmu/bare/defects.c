@@ -51,7 +51,7 @@ static void start_other(void *unused)
 	wr(CTRL, other.counters);
 }
 
-/* Runs with the special counter. */
+/* Programs the special counter anew, and runs with all of other.counters. */
 static void run_other(void *unused)
 {
 	wr(CTRL, 0);
@@ -98,7 +98,7 @@ static u64 count_here(unsigned int c, u32 event)
 	return count(c);
 }
 
-/* Counts the event while the other CPU is idle, so that nothing leaks. */
+/* Counts the event while the other CPU has no enabled counter, so that nothing leaks. */
 static u64 undisturbed(unsigned int c, u32 event)
 {
 	reset_other();

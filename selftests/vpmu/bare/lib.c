@@ -222,7 +222,7 @@ void pmi_exit(void)
 	unregister_nmi_handler(NMI_LOCAL, "vpmu_bare");
 }
 
-/* Stops all counters, clears the status and masks the PMI. */
+/* Stops and clears all counters, stops LBR and PEBS, clears the status and masks the PMI. */
 void stop_pmu(void)
 {
 	unsigned int c;

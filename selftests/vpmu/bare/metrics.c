@@ -25,7 +25,7 @@
 /* of exact_loop, see selftests/Makefile */
 #define EXACT_LOOP_INSTRUCTIONS	10000000
 
-/* Sixteenths of the slots of an instruction, a load, a branch, and at CPL 0. */
+/* Sixteenths of an instruction's slots, and what a load, a branch and CPL 0 add. */
 struct rate {
 	const char *name;
 	s8 each, load, branch, kernel;
@@ -59,7 +59,7 @@ static unsigned int share(u64 metrics, unsigned int i)
 	return (metrics >> (8 * i)) & 0xff;
 }
 
-/* A share of run_with(), in 255ths of 16 * RUN_INSTRUCTIONS sixteenths. */
+/* Returns a share of run_with() in sixteenths; the whole is 16 * RUN_INSTRUCTIONS. */
 static u64 of_run(unsigned int i)
 {
 	const struct rate *r = &rates[i];
@@ -96,8 +96,8 @@ static void check_run(const char *what)
 }
 
 /*
- * Eight bits for each share; with all slots in it, a share reads back as it was
- * written. The bits above the last share are reserved.
+ * Each share has eight bits and, while fixed counter 3 is not 0, reads back as it
+ * was written. The bits above the last share are reserved.
  */
 static void metrics_bits(void)
 {

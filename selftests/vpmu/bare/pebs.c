@@ -60,7 +60,7 @@ static unsigned int record_size(void)
 struct event {
 	u32 select;
 	unsigned int counter;
-	/* at each instruction, or only at the one of this position */
+	/* position of the instruction with the event; negative: every instruction */
 	int pos;
 	/* more bits of IA32_PEBS_ENABLE */
 	u64 enable;
@@ -76,7 +76,7 @@ struct wanted {
 	u64 ip, next, rax, r8, r9, address;
 };
 
-/* The nth instance of an event, from 1 on. */
+/* Returns the expected fields of a record of the nth event, from 1 on. */
 static struct wanted want(const struct event *e, u64 n)
 {
 	u64 insn = e->pos < 0 ? n - 1 : (n - 1) * INSNS + e->pos;
@@ -141,8 +141,8 @@ static void run_loop(unsigned int c)
 }
 
 /*
- * The general-purpose registers, in the old order and in the order of the
- * adaptive group.
+ * Checks RFLAGS, IP and general-purpose registers, in the old order or in the
+ * order of the adaptive group.
  */
 static void check_regs(const u64 *r, const struct wanted *w, bool old, u64 nr)
 {

@@ -303,7 +303,7 @@ static void freeze_while_smm(void)
 	for_each_counter(c)
 		same(count(c), without[c], "counter %u, frozen", c);
 	same(rd(MSR_IA32_DEBUGCTLMSR), DEBUGCTLMSR_FREEZE_IN_SMM, "DEBUGCTL");
-	/* RSM restores the enabled counters, and nothing else. */
+	/* RSM enables the counters that were enabled before the SMI, and no others. */
 	wr(CTRL, BIT_ULL(FIXED));
 	outb(0x55, APM_COMMAND);
 	same(rd(CTRL), BIT_ULL(FIXED), "GLOBAL_CTRL");

@@ -64,7 +64,7 @@ static void cpuid_0ah(void)
 	expect(cpuid_ecx(1) & BIT(15), "CPUID.01H:ECX has no PDCM");
 }
 
-/* Writes each bit separately: bits in @bits are stored, the others fault. */
+/* Writes each bit separately: bits in @bits are stored, those in neither mask fault. */
 static void check_bits(u32 msr, u64 bits, u64 unknown)
 {
 	unsigned int bit;
@@ -231,7 +231,10 @@ static void debugctl_bits(void)
 	check_bits(MSR_IA32_DEBUGCTLMSR, bits, others);
 }
 
-/* Read-only: PMU available (bit 7), BTS and, if so, PEBS unavailable (bits 11, 12). */
+/*
+ * Read-only: PMU available (bit 7), BTS unavailable (bit 11) and, without PEBS,
+ * PEBS unavailable (bit 12).
+ */
 static void misc_enable(void)
 {
 	u64 value = rd(MSR_IA32_MISC_ENABLE);
@@ -253,8 +256,8 @@ static void perf_capabilities(void)
 	same(!!(value & PERF_CAP_METRICS), !!bare.model->metrics, "PERF_METRICS");
 	same(value & PERF_CAP_LBR_FMT, bare.model->lbr_format, "LBR format");
 	/*
-	 * The value without PEBS, as for MISC_ENABLE and absent_msrs(); pebs.c
-	 * tests its fields.
+	 * No other feature is reported, except PEBS if it is switched on, whose
+	 * fields pebs.c tests.
 	 */
 	same(value & ~(PERF_CAP_FULL_WIDTH | PERF_CAP_SMM_FREEZE | PERF_CAP_METRICS |
 		       PERF_CAP_LBR_FMT | (bare.pebs ? PERF_CAP_PEBS_MASK : 0)), 0,

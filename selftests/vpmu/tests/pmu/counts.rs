@@ -266,7 +266,8 @@ fn walks_are_exact_and_last() {
 /// For any mix of instructions, QEMU calls before a counter overflows.
 #[test]
 fn the_budget_is_never_too_large() {
-    // MEM_INST_RETIRED.ANY counts an instruction that loads and stores twice; L1_HIT starts late.
+    // MEM_INST_RETIRED.ANY counts an instruction that loads and stores twice; the range of L1_HIT
+    // does not begin at 0, so the first loads may not count.
     for select in [
         0x83d0,
         0x1d1,
@@ -283,7 +284,7 @@ fn the_budget_is_never_too_large() {
         write(&mut pmu, 0x4c1, (1 << 48) - 1000);
         let mut steps = 0;
         loop {
-            // The budget must be below zero before the overflow, not after.
+            // The overflow must not come before the budget is used up.
             let budget = pmu.budget(true);
             assert_eq!(read(&pmu, 0x38e) & 1, 0, "{select:#x}");
             assert!(budget >= 0);

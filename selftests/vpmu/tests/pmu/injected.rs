@@ -30,7 +30,8 @@ fn injected_late_pmi() {
     retire(&mut pmu, 1);
     assert_eq!(read(&pmu, STATUS), 1);
     assert!(!pmu.pmi(false));
-    // Even if nothing counts any more; a second overflow does not delay it.
+    // The PMI is delivered even if nothing counts any more, and a second overflow does not delay
+    // it.
     write(&mut pmu, 0x4c1, (1 << 48) - 1);
     assert_eq!(pmu.budget(true), 0);
     retire(&mut pmu, 1);

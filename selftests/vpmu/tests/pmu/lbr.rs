@@ -87,7 +87,8 @@ fn recording(model: u32) -> Pmu {
     pmu
 }
 
-/// A branch of one kind at user level, ten instructions after the last one.
+/// Returns a branch of one kind, ten instructions after the last one. The addresses determine the
+/// levels.
 fn branch(kind: usize, from: u64, to: u64) -> Branch {
     Branch {
         kind: kind as u32,
@@ -104,7 +105,7 @@ fn take(pmu: &mut Pmu, kind: usize, from: u64, to: u64) {
     pmu.branch(&branch(kind, from, to));
 }
 
-/// Returns FROM, TO and INFO of the newest records of a legacy stack, the newest first.
+/// Returns FROM and TO of the newest records of a legacy stack, the newest first.
 fn newest(pmu: &Pmu, count: u64, depth: u64) -> Vec<[u64; 2]> {
     let top = read(pmu, TOS);
     (0..count)
@@ -148,7 +149,7 @@ fn registers_of_each_model() {
     }
 }
 
-/// Bits that can be written individually.
+/// Returns the bits that can be written individually.
 fn writable(pmu: &mut Pmu, msr: u32) -> u64 {
     let bits = (0..64).filter(|bit| pmu.wrmsr(msr, 1 << bit) == Some(Ok(())));
     bits.fold(0, |mask, bit| mask | (1 << bit))
@@ -226,7 +227,7 @@ fn formats() {
                 [15, MISPRED | 15, 0]
             );
         }
-        // Predicted in the kernel.
+        // A jump in the kernel, which is never mispredicted.
         take(&mut pmu, retired::JUMP, from, to);
         let flagged = flagged & !MISPRED | if msrs[2] != 0 { MISPRED } else { 0 };
         assert_eq!(newest(&pmu, 1, depth.into()), [[flagged, to]]);
@@ -370,7 +371,8 @@ fn the_oldest_record_is_lost() {
             let from = (age < depth).then_some(USER + depth + 2 - age).ok_or(Fault);
             assert_eq!(pmu.rdmsr(0x1500 + age as u32), Some(from), "{depth}");
         }
-        // Written as it was read, and cleared.
+        // A write of a register is to the record that it reads; a write of the depth clears all
+        // records.
         write(&mut pmu, 0x1501, 77);
         assert_eq!(read(&pmu, 0x1501), 77);
         assert_eq!(read(&pmu, 0x1500), USER + depth + 2);
@@ -548,7 +550,7 @@ fn reset_clears_all() {
     assert_eq!([CTL, DEPTH].map(|msr| read(&pmu, msr)), [0, 0]);
 }
 
-/// A PMI freezes: up to version 3 IA32_DEBUGCTL.LBR is cleared, then LBR_FRZ is set.
+/// A PMI freezes: up to version 3, it clears IA32_DEBUGCTL.LBR; from version 4 on, it sets LBR_FRZ.
 #[test]
 fn freeze_on_pmi() {
     for model in [NEHALEM, HASWELL, SKYLAKE, ICE_LAKE, GOLDEN_COVE] {

@@ -46,7 +46,8 @@ fn find(model: u32) -> &'static Model {
     model::find(6, model).unwrap()
 }
 
-/// Creates the PMUs of a core, with all general counters enabled in IA32_PERF_GLOBAL_CTRL.
+/// Creates the PMUs of a core, with the first four general counters enabled in
+/// IA32_PERF_GLOBAL_CTRL.
 fn core(model: &'static Model, defects: Defects) -> [Pmu; 2] {
     let core = Core::new(2);
     [0, 1].map(|index| {

@@ -133,7 +133,7 @@ fn check_writable(pmu: &mut Pmu, msr: u32, mask: u64, name: &str) {
 fn all_models_are_here() {
     let names: Vec<_> = INTEL_MODELS.iter().map(|model| model.name).collect();
     assert_eq!(names, CPUS.each_ref().map(|cpu| cpu.name));
-    // QEMU's Icelake-Server has model 134 without model=106; then another family.
+    // There is no model of QEMU's Icelake-Server without model=106 (134), nor of another family.
     assert!(model::find(6, 134).is_none());
     assert!(model::find(15, 26).is_none());
 }
@@ -160,7 +160,7 @@ fn reset_values() {
         zero.extend((0..cpu.fixed as u32).map(|i| 0x309 + i));
         zero.extend(cpu.offcore[1].map(|_| 0x1a7));
         zero.extend(cpu.frontend.map(|_| 0x3f7));
-        // Behind fixed counter 3.
+        // MSR_PERF_METRICS comes after fixed counter 3, as a write multiplies by that.
         zero.extend(cpu.metrics.map(|_| 0x329));
         if cpu.version() >= 4 {
             zero.extend([0x391, 0x392]);

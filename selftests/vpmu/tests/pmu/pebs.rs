@@ -122,7 +122,8 @@ impl Memory for Page {
     }
 }
 
-/// Returns a PMU with PEBS and all its counters enabled in IA32_PERF_GLOBAL_CTRL.
+/// Returns a PMU with PEBS, with the first four general and all fixed counters enabled in
+/// IA32_PERF_GLOBAL_CTRL.
 fn pmu(model: u32) -> Pmu {
     let mut pmu = Pmu::new(find(model), 2).with_pebs().unwrap();
     let fixed = match model {
@@ -184,7 +185,7 @@ fn run(pmu: &mut Pmu, memory: &mut dyn Memory, instructions: u64) -> Vec<u64> {
     sampled
 }
 
-/// Runs instructions until one is sampled, whose number is returned.
+/// Runs instructions, 100 at a time, until one is sampled. Returns its number within its hundred.
 fn first_sample(pmu: &mut Pmu, page: &mut Page) -> u64 {
     (0..10_000)
         .find_map(|_| run(pmu, page, 100).first().copied())
@@ -507,8 +508,8 @@ fn simultaneous_records_are_one() {
     }
 }
 
-/// Load latency: the latency exceeds the threshold. Golden Cove and Gracemont also have half of it,
-/// the cache latency.
+/// Load latency: the latency exceeds the threshold. Golden Cove, Redwood Cove and Gracemont also
+/// have half of it, the cache latency.
 #[test]
 fn load_latency() {
     for (cpu, format, _) in MODELS {
@@ -526,7 +527,7 @@ fn load_latency() {
             (512, 513, 0xa, 3),
             (0xffff, 0x10000, 0xa, 3),
         ] {
-            // On this one, only counters 0 and 1.
+            // On Gracemont, only counters 0 and 1 count it.
             let counter = if cpu == GRACEMONT {
                 counter & 1
             } else {
@@ -557,8 +558,8 @@ fn load_latency() {
     }
 }
 
-/// The address of other events: from Haswell on of all loads and stores, before only with precise
-/// store.
+/// The address of other events: from Haswell on of all loads and stores, on Sandy Bridge and Ivy
+/// Bridge only of stores with precise store.
 #[test]
 fn addresses() {
     for (cpu, format, _) in MODELS {

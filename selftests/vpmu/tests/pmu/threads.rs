@@ -53,7 +53,8 @@ fn the_offcore_registers_belong_to_the_core_or_to_the_thread() {
     }
 }
 
-/// All other registers are per thread on all models.
+/// Counters, their control registers, IA32_DEBUGCTL and MSR_PEBS_LD_LAT are per thread on all
+/// models.
 #[test]
 fn the_other_registers_belong_to_the_thread() {
     for model in &INTEL_MODELS {

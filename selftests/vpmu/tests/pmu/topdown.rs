@@ -60,7 +60,8 @@ fn restore(pmu: &mut Pmu, slots: u64, metrics: u64) {
     write(pmu, METRICS, metrics);
 }
 
-/// Checks that each share is `sixteenths`, of a slot, to within one of the 255 steps.
+/// Checks that each share is this many sixteenths of the slots, to within a step of 1/255, and that
+/// the first four add up to 255.
 fn assert_shares(pmu: &Pmu, sixteenths: [f64; 8], what: &str) {
     let shares = shares(pmu);
     for (index, (share, expected)) in shares.into_iter().zip(sixteenths).enumerate() {
@@ -255,7 +256,8 @@ fn the_registers_belong_together() {
 fn overflow_sets_bit_48() {
     for (field, interrupt) in [(OF_USER, false), (OF_USER | WITH_PMI, true)] {
         let mut pmu = counting(GOLDEN_COVE, field);
-        // Retiring slots alone: 900 more of them overflow, 9 * 9 / 16 per instruction.
+        // All slots so far are retiring. 900 more retiring slots overflow; an instruction has 9 * 9
+        // / 16 of them.
         restore(&mut pmu, FULL - 900, 0xff);
         assert_eq!(pmu.budget(USER) < 100, interrupt);
         mix(&mut pmu, USER, 99, 0, 0);

@@ -47,7 +47,7 @@ fn only_with_perfmon_v2() {
             assert_eq!(pmu.rdmsr(msr), Some(result), "{} {msr:#x}", cpu.name);
             assert_eq!(pmu.wrmsr(msr, 0), Some(result.map(|_| ())), "{msr:#x}");
         }
-        // Without it, this is not the PMU's.
+        // Without PerfMonV2, the PMU has no DebugCtl.
         assert_eq!(pmu.rdmsr(DEBUGCTL), cpu.v2.then_some(Ok(0)), "{}", cpu.name);
         assert!(!pmu.records_branches());
     }

@@ -5,7 +5,7 @@
 use super::*;
 use vpmu::retired::*;
 
-/// All counts that QEMU reports are different numbers.
+/// Counts of all kinds that QEMU reports, except page walks.
 const MIX: [(usize, i64); 14] = [
     (INSTRUCTIONS, 100_000),
     (LOADS, 20_000),
@@ -38,7 +38,7 @@ fn events_of_all_families() {
         assert_eq!(count(0xc9), 20, "{}", cpu.name);
         assert_eq!(count(0xca), 3, "{}", cpu.name);
         assert_eq!(count(0x76), 150_000, "{}", cpu.name);
-        // No unit mask: it makes no difference.
+        // The event has no units, so UnitMask makes no difference.
         assert_eq!(count(0xffc0), 100_007, "{}", cpu.name);
         // Not in any list.
         assert_eq!(count(0xf_0000_00ff), 0, "{}", cpu.name);
@@ -218,7 +218,8 @@ fn merged_counters() {
         assert_eq!(read(&pmu, ZEN2.ctr(3)), after);
         assert_eq!(pmu.pmi(false), pmi);
     }
-    // Not before an odd counter without the event, on an odd one, or on a CPU without merging.
+    // An odd counter does not merge with the even one before it. A CPU without merged counters
+    // loses nothing.
     write(&mut pmu, ZEN2.ctl(5), FLOPS | USR | EN);
     write(&mut pmu, ZEN2.ctl(4), MERGE | EN);
     retire(&mut pmu, true, &work);

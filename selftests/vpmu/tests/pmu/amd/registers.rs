@@ -77,7 +77,7 @@ fn global_registers() {
             cpu.name
         );
         if cpu.v2 {
-            // For software that does not know of it.
+            // RESET enables all counters, for software that does not know PerfMonV2.
             assert_eq!(read(&cpu.pmu(), GLOBAL_CTL), 0x3f);
             write(&mut pmu, GLOBAL_CTL, !0);
             assert_eq!(read(&pmu, GLOBAL_CTL), 0x3f);

@@ -46,7 +46,7 @@ fn northbridge_events_replace_those_of_other_cores() {
     assert!(counts(&mut a, 1) && counts(&mut b, 1) && counts(&mut b, 2));
     write(&mut b, K10.ctl(1), L3_READS | USR | EN);
     assert!(!counts(&mut a, 1) && counts(&mut b, 1));
-    // The other one does not come back by itself.
+    // The replaced event does not count again by itself.
     write(&mut b, K10.ctl(1), 0);
     assert!(!counts(&mut a, 1));
     write(&mut a, K10.ctl(1), DRAM_ACCESSES | USR | EN);
