@@ -55,9 +55,9 @@ fn is_case(source: &Source, label: &str, value: u64) -> bool {
 fn f15h<'a>(source: &Source, lines: &'a [String], config: u64) -> &'a str {
     let code = ((config >> 24) & 0xf00) | (config & 0xff);
     let bits = ((config >> 8) & 0xff).count_ones();
-    // The depth, and whether the case at that depth has been found.
+    // By depth: whether the case that applies in the switch at that depth has been reached.
     let mut reached = vec![true];
-    // A break leaves the innermost switch.
+    // The depth of the switch that a break has left; 0 if there is none.
     let mut left = 0;
     for line in lines {
         let line = line.as_str();

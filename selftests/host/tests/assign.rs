@@ -54,7 +54,7 @@ fn masks(events: &[Event]) -> Vec<u64> {
     events.iter().map(|(want, _)| want.counters).collect()
 }
 
-/// Returns whether each event can have a separate allowed counter, within the limit.
+/// Returns whether `counters` gives each event an allowed counter of its own, within the limit.
 fn is_valid(events: &[Event], gp_limit: u32, counters: &[usize]) -> bool {
     let mut used = 0u64;
     counters.len() == events.len()
@@ -158,7 +158,7 @@ proptest! {
         prop_assert_eq!(solve(&events, 6).unwrap(), had);
     }
 
-    /// As many events as there are counters fit if there is an assignment.
+    /// A set with as many events as there are counters is placed if any assignment exists.
     #[test]
     fn a_full_pmu_that_fits_is_never_refused(
         hidden in Just((0..MAX_EVENTS).collect::<Vec<_>>()).prop_shuffle(),
@@ -233,7 +233,7 @@ fn exhaustively_on_four_counters() {
     }
 }
 
-/// Overlapping masks: the first event fits on counter 3 only.
+/// Overlapping masks: the other events have counters only if the first one is on counter 3.
 #[test]
 fn overlapping_masks_of_the_reference_case() {
     for overlap in [true, false] {

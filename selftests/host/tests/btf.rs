@@ -303,7 +303,7 @@ fn contradictory_types_are_refused() {
     maker.structure(STRUCT, "big", 8, &[("a", big, 0), ("b", rows, 0)]);
     let data = maker.done();
     let btf = read(&data, ["own", "users", "big"]).unwrap();
-    // Each structure contains itself, twice: the search must end nevertheless.
+    // The structure contains itself twice: the search must end nevertheless.
     assert!(btf.member("own", "none").is_err());
     for member in ["a", "b", "c"] {
         assert_eq!(btf.member("users", member), Err(Unknown::Malformed));
@@ -430,7 +430,7 @@ proptest! {
     }
 }
 
-/// A member in C, and the layout that BTF must report.
+/// C source with structures, and the members whose layouts BTF must report as the compiler does.
 const C: &str = r"
 struct list { struct list *next, *prev; };
 typedef struct { int counter; } atomic;

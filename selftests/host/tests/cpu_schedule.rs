@@ -62,7 +62,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// A schedule, and its expected contents.
 struct World {
     schedule: CpuSchedule<u32>,
-    /// Events and their counters, in order.
+    /// The events and their allowed counters, in the order in which they were added.
     events: Vec<(u32, u64)>,
     /// The programmed events, by counter.
     hardware: [Option<u32>; 64],

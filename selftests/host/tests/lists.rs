@@ -228,9 +228,10 @@ fn columns() -> BTreeMap<&'static str, Vec<(EventSelect, Columns)>> {
     lists
 }
 
-/// No event may be on a counter that a column of its list does not name: with two threads and with
-/// one, counting and precise. This includes counting the events that the list has for precise
-/// sampling only, because users can open them as counting events.
+/// Every event must be on exactly the counters that the columns of its list name, unless there is
+/// an exception: with two threads and with one, counting and precise. This includes counting the
+/// events that the list has for precise sampling only, because users can open them as counting
+/// events.
 #[test]
 fn events_are_on_the_counters_of_every_column() {
     let columns = columns();

@@ -56,8 +56,8 @@ struct Machine {
     sibling: bool,
 }
 
-/// Returns the models with different tables, with the numbers of counters of their machines, and
-/// machines with AMD's two kinds of constraints that Intel does not have.
+/// Returns a machine for each different table and each number of counters that its CPUs have, and
+/// two machines with AMD's kinds of constraints that Intel does not have.
 fn machines() -> Vec<Machine> {
     let mut machines: Vec<Machine> = Vec::new();
     let mut known = Vec::new();
@@ -114,8 +114,8 @@ fn machines() -> Vec<Machine> {
     machines
 }
 
-/// Returns the different constraints of the model's events: every event code and unit mask, with
-/// and without a counter mask.
+/// Returns the different constraints of the model's events: every event code and unit mask, and
+/// cycles with a counter mask.
 fn kinds(model: &'static Model, gp: u32, fixed: u32) -> Vec<Constraint> {
     let pmu = PmuInfo::new(
         model,
@@ -175,7 +175,7 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
         });
         let counters: CounterMask = allowed.collect();
         assert_eq!(limits.counters(*kind), counters);
-        // Otherwise the solver treats corrupting events like all others.
+        // In all other respects, the solver treats corrupting events like others.
         let kind = Constraint {
             counters,
             corrupting: false,
@@ -193,14 +193,14 @@ fn beside(machine: &Machine, state: [Sibling; 4]) -> Vec<Constraint> {
 struct Seen {
     sets: u64,
     fit: u64,
-    /// The number of sets that fit but that mainline's rule does not place.
+    /// The number of sets that fit but that mainline without its defects does not place.
     missed: u64,
-    /// The numbers of sets for which mainline and its rule differ, by the defect that explains the
-    /// difference.
+    /// The numbers of sets for which mainline with and without its defects differs, by the defect
+    /// that explains the difference.
     nr_gp: u64,
     pair: u64,
     fast_path: u64,
-    /// The largest number of steps, and its number of events.
+    /// The largest number of steps of a solution, and the number of events of that set.
     steps: u32,
     events: usize,
 }
@@ -274,7 +274,7 @@ fn has_room(wants: &[Want], previous: &[Option<u8>], gp_limit: u32) -> bool {
     })
 }
 
-/// Checks the assignment of a set of events. `previous` are the current counters of the first ones.
+/// Checks the assignment of a set of events. `previous` are the counters of those that had one.
 /// Returns the new counters.
 fn check(
     name: &str,
@@ -323,7 +323,7 @@ fn check(
         seen.sets += 1;
         seen.fit += u64::from(fits);
         seen.missed += u64::from(fits && mended.is_none());
-        // Mainline's rule differs from mainline by one defect at a time.
+        // One defect alone explains each difference to mainline as it is.
         let as_is = by(AS_IS);
         if as_is != mended {
             let with = |nr_gp, pair, fast_path| {
@@ -348,7 +348,8 @@ fn check(
 }
 
 /// Visits every multiset of `kinds` that fits, and every one that does not fit because of its last
-/// event. No larger multiset fits.
+/// event. A superset of one that does not fit does not fit either, so these are all that need a
+/// check.
 fn multisets(name: &str, kinds: &[Constraint], gp_limit: u32, seen: &mut Seen) {
     struct Walk<'a> {
         name: &'a str,

@@ -116,7 +116,7 @@ fn all() -> CounterMask {
 }
 
 impl Cpu {
-    /// Event n counts on counter n.
+    /// Returns a CPU whose counter n counts event n.
     fn counting() -> Self {
         let words = |f: fn(usize) -> u64| [0, 1].map(|n| Shared::new(f(n)));
         let cpu = Self {
@@ -288,7 +288,7 @@ impl Counting {
         });
     }
 
-    /// Like `event::update()`.
+    /// Like the driver's `CounterUse::update()`.
     fn update(&self) {
         let read = || self.counter.load() & WIDTH.mask();
         let (previous, now) = self.last.advance(WIDTH, read);
@@ -380,7 +380,7 @@ impl Sharing {
             .total(&self.counter.last, WIDTH, || self.value())
     }
 
-    /// Like `CounterUse::settle()`.
+    /// Like the driver's `Shared::settle()`.
     fn settle(&self, event: usize, total: impl FnMut() -> Total) {
         let delta = self.bases[event].take(total);
         step(|| {
@@ -418,7 +418,8 @@ impl Sharing {
     /// As in a PMI: the counter overflows; if it `stops` the owner, the rider becomes the owner.
     fn overflow(&self, stops: bool) {
         self.counter.occur(3);
-        // A callback that takes the later start for a reading of the counter counts too much.
+        // START + 9 is ahead of START: a callback that takes this write for a reading counts too
+        // much.
         self.write(if stops { START } else { START + 9 });
         if stops {
             self.read(self.owner.load() as usize);

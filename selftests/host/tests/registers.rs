@@ -96,7 +96,7 @@ struct Machine {
     enabled: u64,
     /// The started events: event select, and expected value of the counter.
     events: BTreeMap<CounterId, (EventSelect, u64)>,
-    /// The number of writes of values that the registers already had.
+    /// The number of writes of values that the registers already had, writes of counters excepted.
     needless: usize,
     /// The number of counters that ran with the wrong control.
     wrong: usize,
@@ -125,7 +125,8 @@ impl Machine {
         self.write(RegisterWrite { register, value });
     }
 
-    /// Performs a possible action of a PMI; `new_value` is for a counter that it handles.
+    /// Acts like a PMI: stops all counters, writes `new_value` to its counter if that is active,
+    /// and starts the enabled counters again.
     fn pmi(&mut self, new_value: Option<(CounterId, u64)>) {
         let register = Register::GlobalControl;
         self.hardware.write(RegisterWrite { register, value: 0 });

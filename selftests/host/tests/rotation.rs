@@ -102,7 +102,7 @@ impl Mix {
     }
 }
 
-/// The result.
+/// The groups' shares of the time, and the mean number of busy counters.
 #[derive(Debug)]
 struct Outcome {
     shares: Vec<f64>,
@@ -119,7 +119,7 @@ fn capabilities(gp: u32) -> Capabilities {
     Capabilities::decode(&Cpuid::intel(3, gp, 3), None).unwrap()
 }
 
-/// The number of pinned groups in the handles of events.
+/// The group number in the handles of pinned events.
 const PINNED: usize = usize::MAX;
 
 /// A waiting group of a [`Mix`], with its distance by runtime from the last place.
@@ -257,7 +257,8 @@ impl<'a> Context<'a> {
                 moved = true;
             }
         }
-        // If no group has moved, the perf core moves the first active one, otherwise the first one.
+        // If no group has moved, the perf core moves the first active group or, if none is active,
+        // the first group.
         if !moved {
             let first = first_active.unwrap_or_else(|| self.order()[0]);
             self.runtime[first] = latest + 1;
@@ -305,8 +306,8 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Offers all groups after an interval. Returns the number of groups that were tried by
-    /// look-ahead.
+    /// Offers all groups after an interval, and once more if look-ahead brings one forward. Returns
+    /// the number of groups that were tried by look-ahead.
     fn schedule(&mut self) -> u32 {
         let mut looked_at = self.offer_all(true);
         if self.brought_forward {
@@ -316,8 +317,8 @@ impl<'a> Context<'a> {
         looked_at
     }
 
-    /// Does the same as `merge_sched_in()` for all groups, at the end of an interval or later.
-    /// Returns the number of groups that were tried by look-ahead.
+    /// Does the same as `merge_sched_in()` for all groups, at the end of an interval (`is_over`) or
+    /// later. Returns the number of groups that were tried by look-ahead.
     fn offer_all(&mut self, is_over: bool) -> u32 {
         let order = self.order();
         let limits = self.mix.limits();
@@ -802,8 +803,8 @@ fn mask_or_fixed() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Each of 512 equal groups has run after a quarter of the intervals that the perf core needs,
-/// without look-ahead.
+/// Each of 512 equal groups has run once after the fewest intervals that suffice, without
+/// look-ahead.
 #[test]
 fn many_equal_groups_cost_nothing() {
     for (size, turns) in [(1, 128), (2, 256), (3, 512), (4, 512)] {

@@ -48,7 +48,7 @@ use rpmu_logic::logic::regs::event_select::EventSelect;
 use rpmu_logic::logic::regs::extra_register::ExtraRegister as Needed;
 use rpmu_logic::logic::regs::period::PeriodRule;
 
-/// Returns mainline's counters of an event: first match, after
+/// Returns mainline's counters of an event, and whether it is corrupting: first match, after
 /// `intel_pmu_check_event_constraints()`.
 fn mainline(lines: &[Constraint], config: u64, gp: u64, fixed: u64) -> (u64, bool) {
     let present = gp | (fixed << 32);
@@ -83,7 +83,7 @@ impl Differences {
         Self(about.map(|exception| (exception, false)).collect())
     }
 
-    /// Returns whether a difference is a known one.
+    /// Returns whether a difference is a known one, and marks its exception as found.
     fn allow(&mut self, select: EventSelect) -> bool {
         let mut about = self
             .0
@@ -180,7 +180,7 @@ fn every_event_has_mainlines_counters() {
 }
 
 /// Returns mainline's counters of a precise event, whether it is corrupting, and the contents of
-/// its records.
+/// its records; `None` if mainline treats it like a counting event.
 fn mainlines_precise(lines: &[Constraint], all: bool, config: u64) -> Option<(u64, bool, &str)> {
     let matches = |line: &&Constraint| (config & line.mask).wrapping_sub(line.code) <= line.size;
     match lines.iter().find(matches) {
@@ -406,7 +406,7 @@ fn x86_config(source: &Source, text: &str) -> u64 {
 /// Compares the names and texts of the topdown files.
 fn same_topdown_files(model: &Model, source: &Source, init: &Init) {
     let attributes = init.assigned("\ttd_attr ").or(init.assigned("\ttd_attr"));
-    // Mainline shows them with PERF_METRICS only.
+    // Mainline shows the files of a model with metrics only if the CPU has PERF_METRICS.
     let metrics = init.contains("num_topdown_events =");
     assert_eq!(
         model.metrics() != CounterMask::EMPTY,
@@ -578,7 +578,8 @@ fn every_model_is_what_mainline_sets_up() {
                 ("intel_pmu_lbr_init_skl()", LbrFilter::Haswell),
             ];
             let filter = filter.into_iter().find(|(call, _)| init.contains(call));
-            // Small cores have LBR_SELECT as well, but no trial.
+            // Small cores that rpmu does not support yet have LBR_SELECT, but their models have no
+            // filter.
             if model.is_supported() {
                 assert_eq!(model.lbr_filter, filter.map(|(_, filter)| filter), "{name}");
             }

@@ -146,7 +146,7 @@ impl Side {
 }
 
 /// Places the events of the schedule's txn beside the other thread. Returns the CPU that must
-/// schedule again.
+/// schedule again, if there is one, or the reason for the refusal.
 fn plan<T: Copy + PartialEq>(
     core: Option<(&mut Core, Thread)>,
     smt: &mut ThreadState,
@@ -176,8 +176,8 @@ impl World {
         }
     }
 
-    /// Returns whether the events of a side and `more` fit, by a complete search. Events may keep
-    /// their counters.
+    /// Returns whether the events of a side and `more` fit, by a complete search: beside the other
+    /// thread if `limited`, otherwise alone. Events may keep their counters.
     fn would_fit(&self, side: usize, more: &[Want], limited: bool) -> bool {
         let (this, other) = (&self.sides[side], &self.sides[1 - side]);
         let beside = limited && other.seat.is_some();
@@ -205,7 +205,7 @@ impl World {
         let adds_corrupting = more.iter().any(|(_, corrupting)| *corrupting);
         let halved = beside && (closed != 0 || has_corrupting || adds_corrupting);
         let limit = match halved {
-            // A corrupting event does not join more than half.
+            // With a corrupting event added, the events may use at most half of the counters.
             true if adds_corrupting => COUNTERS / 2,
             true => (COUNTERS / 2).max((has & GP).count_ones()),
             false => COUNTERS,
@@ -714,7 +714,8 @@ impl TurningCore {
         self.now = until;
     }
 
-    /// Returns the groups' shares of the time.
+    /// Runs both threads for [`BEFORE`] and then [`INTERVALS`] intervals. Returns the groups'
+    /// shares of the time of the latter.
     fn run(&mut self) -> [Vec<f64>; 2] {
         for side in [0, 1] {
             let woken = self.schedule(side, false);
@@ -881,7 +882,7 @@ fn short_turns_cost_little() {
     assert!(found >= 0.2, "{found:.3}");
 }
 
-/// A thread that has just placed a group with a small share keeps its counters for it.
+/// A thread that has just placed a group with a small share keeps the counters for that group.
 #[test]
 fn placed_groups_have_a_share_too() {
     let first = groups([

@@ -282,7 +282,7 @@ fn limits() -> impl Strategy<Value = Limits> {
     prop_oneof![none, some]
 }
 
-/// Returns whether `text` is a single non-empty line.
+/// Returns whether `text` is a single non-empty line of fewer than 1000 bytes.
 fn is_a_line(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains('\n') && text.len() < 1000
 }
@@ -606,8 +606,8 @@ proptest! {
         }
     }
 
-    /// A counter starts with a value that it can hold, at most the longest period before its
-    /// overflow.
+    /// A counter starts with a value that it can hold, at most the longest period, or 128 events,
+    /// before its overflow.
     #[test]
     fn any_period(
         width in 32u8..=64,

@@ -56,8 +56,8 @@ impl Exception {
         this
     }
 
-    /// Excepts events that match `code` under `mask` and stay on counters 0 to 3 on a core with one
-    /// thread and eight counters.
+    /// Excepts events that match `code` under `mask` from the comparison with the built-in driver's
+    /// tables, as they stay on counters 0 to 3 on a core with one thread and eight counters.
     pub const fn with_one_thread(code: u64, mask: u64) -> Self {
         Self::from_mainline(
             code,

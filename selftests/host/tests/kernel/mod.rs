@@ -79,7 +79,8 @@ impl Source {
         Some(Self { core, defines })
     }
 
-    /// Evaluates a constant expression: `|`, `&`, `~`, `<<`, `BIT()`, `BIT_ULL()`, macros.
+    /// Evaluates a constant expression: `|`, `&`, `~`, unary `-`, `<<`, `BIT()`, `BIT_ULL()`,
+    /// macros.
     pub(crate) fn value(&self, expression: &str) -> u64 {
         let mut tokens = tokens(expression);
         tokens.reverse();
@@ -351,7 +352,8 @@ impl Source {
         table
     }
 
-    /// Returns the part of `intel_pmu_init()` for a model of family 6.
+    /// Returns the part of `intel_pmu_init()` for a model of family 6, with the parts that it jumps
+    /// to and the functions for big and small cores that it calls.
     pub(crate) fn init(&self, model: u8) -> Init {
         let id = format!("IFM(6, 0x{model:02X})");
         let is_it = |(_, value): &(&String, &String)| value.trim() == id;
@@ -417,7 +419,8 @@ pub(crate) struct Init {
 }
 
 impl Init {
-    /// Returns the text that is assigned to `variable`.
+    /// Returns the text that is assigned to `variable`: of several assignments, the first for a
+    /// server, otherwise the last.
     pub(crate) fn assigned(&self, variable: &str) -> Option<String> {
         let assignment = format!("{variable} =");
         let mut values = self.text.match_indices(&assignment).map(|(at, found)| {

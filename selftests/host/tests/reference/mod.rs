@@ -39,8 +39,8 @@ pub(crate) fn fits_by_sets(wants: &[u64], gp_limit: u32) -> bool {
     !used.is_empty()
 }
 
-/// Returns the smallest number of general-purpose counters on which `wants` fit, by trying all
-/// assignments.
+/// Returns the smallest number of general-purpose counters on which `wants` fit beside the `used`
+/// counters, which are included, by trying all assignments. `None` if they do not fit.
 pub(crate) fn fewest_gp(wants: &[u64], used: u64) -> Option<u32> {
     let Some((first, rest)) = wants.split_first() else {
         return Some((used & GP).count_ones());

@@ -68,7 +68,7 @@ pub fn fits(wants: &[Want], gp_limit: u32) -> bool {
     all.within(gp_limit)
 }
 
-/// Returns whether each event can have a separate allowed counter, within the limit.
+/// Returns whether `counters` gives each event an allowed counter of its own, within the limit.
 pub fn is_valid(wants: &[Want], gp_limit: u32, counters: &[u8]) -> bool {
     let mut used = 0u64;
     wants.len() <= counters.len()
