@@ -85,9 +85,9 @@ pub enum Refusal {
     CallStackFilter,
     /// A branch stack while Intel PT or BTS, which exclude branch records, is in use. EBUSY.
     BranchStackExcluded,
-    /// attr.aux_output, on Intel's PMUs: the driver sends no PEBS records to Intel PT. EINVAL. A
-    /// precise event fails with EOPNOTSUPP on the built-in driver, and is accepted on some small
-    /// cores.
+    /// attr.aux_output without a precise event, on Intel's PMUs. EINVAL. For precise events, the
+    /// perf core refuses it with EOPNOTSUPP: this driver sends no PEBS records to Intel PT. On some
+    /// small cores, the built-in driver does.
     AuxOutput,
     /// A topdown event with a filter or a value. EINVAL.
     TopdownFilter,

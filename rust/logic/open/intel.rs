@@ -2,9 +2,8 @@
 
 //! The checks of attributes for Intel's PMUs.
 //!
-//! The checks, their order and their errnos are mainline's, except that attr.aux_output is refused
-//! for precise events, too. This driver does not use BTS, and refuses requests for it as mainline
-//! does on hardware without BTS. Mainline: `x86_pmu_event_init()` to `hsw_hw_config()`, in
+//! The checks, their order and their errnos are mainline's. This driver does not use BTS, and
+//! refuses requests for it as mainline does on hardware without BTS. Mainline: `x86_pmu_event_init()` to `hsw_hw_config()`, in
 //! `arch/x86/events/core.c` and `arch/x86/events/intel/core.c`.
 //!
 //! Context: as for [`configure`](super::configure).
@@ -79,7 +78,8 @@ pub(super) fn configure(
     let (select, requirement) = code(pmu, attr, select, has_register)?;
     check_every_branch(pmu, attr, select)?;
     let mut branches = branch_stack(pmu, attr)?;
-    if attr.aux_output {
+    // The perf core refuses precise events, too: the PMU lacks PERF_PMU_CAP_AUX_OUTPUT.
+    if attr.aux_output && attr.precise_ip == 0 {
         return Err(Refusal::AuxOutput);
     }
 
