@@ -34,11 +34,11 @@ const MAX_TRIES: usize = 8;
 pub struct Change {
     /// The advice.
     pub what: String,
-    /// Set if every event then counts all the time.
+    /// Set if every event then counts all the time, also those of the commands beside it.
     pub avoids: bool,
-    /// Number of events that then count all the time.
+    /// Number of the command's own events that then count all the time.
     pub always: usize,
-    /// Number of events that then count at all.
+    /// Number of the command's own events that then count at all.
     pub counted: usize,
     /// The smallest share of time among those, from 0 to 1.
     pub least: f64,
@@ -207,7 +207,8 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
     found
 }
 
-/// Splits these groups into single events, as far as perf accepts them so.
+/// Splits the groups with the numbers in `which` into single events, and regroups topdown events
+/// like perf.
 fn take_apart(groups: &mut Vec<Wanted>, which: &[usize], machine: &Machine) {
     let old = std::mem::take(groups);
     for (index, group) in old.into_iter().enumerate() {

@@ -49,8 +49,8 @@ pub struct Cause {
     /// The counters concerned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<String>,
-    /// The events that hold the counters or registers that the event needs, or that come before it;
-    /// only the first ones if there are many.
+    /// The events that hold the counters or registers that the event needs, the failed group before
+    /// it, or the refused events of its group; only the first ones if there are many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<String>,
     /// The number of events that `holders` omits.
@@ -276,7 +276,7 @@ impl Found {
     }
 }
 
-/// Returns the events that have one of the counters in a configuration, without riders.
+/// Returns the events that have a counter of `mask` in a configuration, without riders.
 fn holders(now: &Configuration, mask: CounterMask) -> Events {
     let held = now.heads().filter(|(counter, _)| {
         CounterId::from_index(usize::from(*counter)).is_some_and(|it| mask.contains(it))
@@ -334,8 +334,8 @@ fn find(
     explain(refusal, request, plan, now, demands, wanted)
 }
 
-/// Names the holders of the counters or registers that the refusal is about. The demands of the
-/// group's events need the counters `wanted`.
+/// Returns the cause behind a refusal, with the holders of the counters or registers that the
+/// group's `demands` need. `wanted` has all counters that these demands can use.
 fn explain(
     refusal: Refusal,
     request: &Request,
@@ -432,7 +432,7 @@ fn fits_beside(
     };
     let fits = fits_under(limits, &together, &request.machine, request.policy);
     fits.map_err(|refusal| match refusal {
-        // It is on no counter at the moment.
+        // The current limits leave the event no counter.
         Refusal::NoCounter => Refusal::Limited(Shortage::Contended {
             events: 1,
             counters: CounterMask::EMPTY,

@@ -92,7 +92,8 @@ enum State {
 ///
 /// # Errors
 ///
-/// Wrong modifiers, a number of more than 64 bits, an unmatched brace.
+/// Wrong modifiers, a number of more than 64 bits, an unmatched brace, and `/` or `}` in place of
+/// an event.
 pub fn tokens(text: &str) -> Result<Vec<(Token, Span)>, Mistake> {
     let mut lexer = Lexer {
         text,

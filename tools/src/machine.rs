@@ -125,7 +125,7 @@ pub fn list_of(family: u16, cpuid_model: u8) -> Option<List> {
     lists().find(is_it).or_else(|| {
         let vendor = vendor(family);
         let model = models().find(|model| model.is_for(vendor, family, cpuid_model))?;
-        // Zen 2 and Zen 3 are one model, with two lists.
+        // Zen 2 and Zen 3 are one model, with a list for each family.
         let mut lists = lists().filter(|list| list.family == family);
         lists.find(|list| model.is_for(vendor, family, list.cpuid_model))
     })
@@ -310,7 +310,7 @@ fn cpuid(list: List, traits: Traits, smt: Smt, defect: bool) -> Cpuid {
     cpuid
 }
 
-/// Does the same for an AMD processor, whose threads do not share counters.
+/// Builds the CPUID leaves of an AMD processor, whose threads do not share counters.
 fn amd_cpuid(list: List) -> Cpuid {
     let (family, number) = (u32::from(list.family), u32::from(list.cpuid_model));
     let mut cpuid = Cpuid::amd().with_model(family, number);

@@ -86,7 +86,7 @@ pub fn text(groups: &[Wanted]) -> String {
 pub struct WantedEvent {
     /// The event as written in the list.
     pub name: String,
-    /// The same event outside of its group: with the group's modifiers.
+    /// The same event outside of its group: with the group's modifiers, except D and W.
     pub alone: String,
     /// The name that perf shows, if its terms give it one.
     pub label: Option<String>,
@@ -273,7 +273,7 @@ fn resolve_group(group: &syntax::Group, machine: &Machine, tool: Tool) -> Result
         let mut kind = kind_of(event, machine, tool)?;
         if let Kind::Hardware(attr) = &mut kind {
             if tool == Tool::Record || attr.has_extensions() {
-                // Perf stat ignores rpmu's own terms, which are for samples.
+                // Plan events with rpmu's own fields as sampled; perf stat would not sample them.
                 (attr.sample_period, attr.freq) = sampled(terms, tool);
             }
             apply(attr, &modifiers, machine, tool);
@@ -283,7 +283,7 @@ fn resolve_group(group: &syntax::Group, machine: &Machine, tool: Tool) -> Result
             alone: alone(event, group),
             label: label(terms),
             kind,
-            // A modifier after braces applies to the leader only.
+            // The modifiers D and e after braces apply to the leader only.
             pinned: event.modifiers.pinned || (group.modifiers.pinned && is_leader),
             exclusive: event.modifiers.exclusive || (group.modifiers.exclusive && is_leader),
             stays: modifiers.stays,
@@ -348,8 +348,8 @@ fn apply(attr: &mut Attributes, modifiers: &Modifiers, machine: &Machine, tool: 
     }
 }
 
-/// Returns the sample period from the terms, and whether it is a frequency; 0 for perf stat, which
-/// does not sample.
+/// Returns the sample period from the terms, and whether it is a frequency. Without such a term:
+/// perf record's default, or 0 for perf stat, which does not sample.
 fn sampled(terms: &[Term], tool: Tool) -> (u64, bool) {
     /// Perf record's default.
     const FREQUENCY: u64 = 4000;
@@ -554,7 +554,7 @@ fn of_pmu(pmu: Pmu, terms: &[Term], machine: &Machine, tool: Tool) -> Result<Kin
         Pmu::Core => with_terms(terms, machine, tool).map(Kind::Hardware),
         Pmu::Software => check("software", &|term| known(SOFTWARE, term)).map(|()| Kind::Software),
         Pmu::Tool => {
-            // If only its name is given, perf takes slots for an event of the core.
+            // Only as tool/slots/ is this event the tool's; slots alone is an event of the core.
             let takes = |term: &Term| known(TOOL, term) || known(&["slots"], term);
             check("tool", &takes).map(|()| Kind::Software)
         }
@@ -735,15 +735,16 @@ const OWN_FIELDS: &[(&str, u32, u32)] = &[("rand_mask", 0, 32), ("rand_seed", 32
 /// The field of `attr.config4`.
 const SWITCH: &str = "switch";
 
-/// Returns whether this machine's sysfs has the field.
+/// Returns whether the PMU has the field on this machine. It always has rpmu's own fields, which
+/// sysfs shows on request only.
 fn has_field(name: &str, machine: &Machine) -> bool {
     let mut own = OWN_FIELDS.iter().map(|field| field.0).chain([SWITCH]);
     own.any(|own| own == name) || machine.pmu.fields().any(|field| field.0 == name)
 }
 
-/// Resolves the terms of an event of the core. A name is replaced by its terms. First, numbers of
-/// whole words are assigned in their order; then the bits of all fields are set, and none is
-/// cleared.
+/// Resolves the terms of an event of the core. First, generic events and terms for a whole word
+/// (`config=` to `config4=`, `rHEX`) are assigned in the order of the terms. Then the bits of names
+/// and fields are set, and none is cleared.
 fn with_terms(terms: &[Term], machine: &Machine, tool: Tool) -> Result<Attributes, Mistake> {
     let mut attr = Attributes::counting(EventType::Raw, 0);
     let mut names: Vec<Alias> = Vec::new();
@@ -829,7 +830,7 @@ fn stands_for_event(term: &Term, machine: &Machine) -> bool {
     }
 }
 
-/// Returns the generic event of a term of perf's own lists.
+/// Returns the generic event of a term `legacy-…-config`, which perf uses in its own lists.
 fn legacy(term: &Term) -> Result<Alias, Mistake> {
     let value = match term.value {
         Value::Number(value) => value,
@@ -848,7 +849,7 @@ fn legacy(term: &Term) -> Result<Alias, Mistake> {
     }
 }
 
-/// Returns the number of bits of a field, if this machine's sysfs has it.
+/// Returns the number of bits of a field, if the PMU has it on this machine.
 fn field_bits(word: &str, machine: &Machine) -> Option<u32> {
     let of_extra_register = match word {
         "offcore_rsp" => Some(64),

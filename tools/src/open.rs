@@ -57,8 +57,8 @@ pub struct Opened {
 pub struct Event {
     /// The name that perf shows: the event as written in the list, or the name that its terms give.
     pub name: String,
-    /// The counters and registers that it needs; `None` for a software event, and for an event that
-    /// was refused before this was known.
+    /// The counters and registers that it needs; `None` for a software event, for an event of
+    /// another PMU, and for an event that was refused before this was known.
     pub demand: Option<Demand>,
     /// The event select; `None` in the same cases as `demand`.
     pub select: Option<EventSelect>,
@@ -113,7 +113,8 @@ impl fmt::Display for Why {
 }
 
 impl Group {
-    /// Adds the event with this number: the request, and the result of perf_event_open.
+    /// Adds the event with this number; `wanted` is the request, and `event` has the result of
+    /// perf_event_open.
     fn add(&mut self, number: usize, wanted: &WantedEvent, event: &Event) {
         if self.members.is_empty() && self.refused.is_empty() {
             (self.pinned, self.exclusive) = (wanted.pinned, wanted.exclusive);
@@ -256,8 +257,8 @@ fn open_event(
         attr.has_auxiliary = members()
             .filter_map(|member| member.select)
             .any(|select| select.code() == LOAD_LATENCY_AUXILIARY);
-        // Perf stat cannot count a precise event, so it is one of perf record; the planner samples
-        // nothing else.
+        // Perf stat cannot count a precise event, so it is one of perf record, which samples it
+        // with some period.
         if attr.precise_ip > 0 && attr.sample_period == 0 {
             attr.sample_period = SOME_PERIOD;
         }

@@ -33,7 +33,8 @@ pub struct Request {
     pub machine: Machine,
     /// The driver's policy.
     pub policy: Policy,
-    /// Set if equal events share a counter, as with `share=1`; not with the policy of mainline.
+    /// The module's parameter `share`; without effect with the policy of mainline, see
+    /// [`Self::shares`].
     pub share: bool,
     /// Set if the NMI watchdog is on.
     pub watchdog: bool,
@@ -88,20 +89,22 @@ impl fmt::Display for Shown {
     }
 }
 
-/// Returns the needs of the watchdog's event, `wd_hw_attr` in `kernel/watchdog_perf.c`.
+/// Returns the needs of the watchdog's event, `wd_hw_attr` in `kernel/watchdog_perf.c`; `None` if
+/// the driver refuses the event.
 pub fn watchdog(machine: &Machine) -> Option<Demand> {
     let attr = Attributes::counting(EventType::Hardware, 0);
     let event = configure(&machine.pmu, &attr, |_| true, || true).ok()?;
     let constraint = machine.pmu.constraint(event.select);
     Some(Demand {
-        // Its period is about ten seconds.
+        // It samples, with a period of about ten seconds.
         key: event.key(constraint, true),
         ..constraint.into()
     })
 }
 
 impl Request {
-    /// Returns the needs of the watchdog's event, if the watchdog is on.
+    /// Returns the needs of the watchdog's event if the watchdog is on; without a key if events do
+    /// not share counters.
     pub fn watchdog(&self) -> Option<Demand> {
         let demand = self.watchdog.then(|| watchdog(&self.machine)).flatten()?;
         Some(match self.shares() {
@@ -214,7 +217,8 @@ impl Plan {
     }
 }
 
-/// Returns the number of intervals in which an event counts.
+/// Returns the number of intervals in which an event counts: those in which the first event of its
+/// group that needs a counter has one, or all intervals if no event of the group needs one.
 fn share(opened: &Opened, simulation: &Simulation, intervals: &[f64], event: EventNumber) -> f64 {
     let Some(group) = opened.group_of(event) else {
         return 0.0;

@@ -161,7 +161,7 @@ fn add_slots(items: &mut Vec<Item>) {
 
 /// Returns the numbers of the events in perf's order. Slots and metrics are placed where the first
 /// group that has one of them is. Slots are first, and metrics of other groups precede the other
-/// events of that group.
+/// events of that group. Events with the modifier X keep their places.
 fn order(items: &[Item], machine: &Machine) -> Vec<usize> {
     let is_forced = |item: &Item| must_be_in_group(&item.event, machine);
     let first = items.iter().find(|item| is_forced(item));

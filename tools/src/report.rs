@@ -55,7 +55,8 @@ pub struct Report {
     pub events: Vec<EventReport>,
     /// The different assignments of events to counters.
     pub configurations: Vec<ConfigurationReport>,
-    /// The index of the configuration in each interval, from the first on.
+    /// The index of the configuration in each interval, from the first on, for 64 intervals at
+    /// most.
     pub turns: Vec<usize>,
     /// The interval from which the sequence repeats; `None` if it does not repeat.
     pub repeats_from: Option<usize>,
@@ -125,7 +126,7 @@ pub struct EventReport {
 pub struct RideReport {
     /// The name of the equal event.
     pub event: String,
-    /// The number of its command.
+    /// The number of its command; for the watchdog's event, the number of the rider's command.
     #[serde(skip_serializing_if = "is_zero")]
     pub beside: usize,
     /// The counters.

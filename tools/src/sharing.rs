@@ -8,10 +8,11 @@ use crate::logic::model::demand::{
 };
 use std::collections::HashMap;
 
-/// Number of classes of keys.
+/// Number of classes into which the hash maps sort keys ([`Key::number`]).
 const CLASSES: usize = 1 << 16;
 
-/// Returns one demand for each counter that the events need: of equal events, only the first one's.
+/// Returns one demand for each counter that the events need: of equal events that can share a
+/// counter, only the first one's.
 pub fn distinct(events: impl IntoIterator<Item = Demand>) -> Vec<Demand> {
     let mut distinct: Vec<Demand> = Vec::new();
     // The numbers of the demands with a key of each class.

@@ -78,7 +78,7 @@ impl Place<'_> {
         let mut units = units.to_vec();
         forget_unique_keys(&mut units, self.always);
         let mut search = Search::new(self, &units);
-        // The counters that are needed at least once.
+        // Equal events need one counter in one run, and events equal to `always` need none.
         let events = distinct(
             self.always
                 .into_iter()

@@ -141,7 +141,7 @@ pub enum Value {
     Word(String),
 }
 
-/// Modifier letters after a colon.
+/// Modifier letters after a colon or a slash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modifiers {
     /// `u`, `k` and `h`: count at these privilege levels only.
@@ -319,7 +319,7 @@ impl Reader<'_> {
         self.token(0).1.clone()
     }
 
-    /// Returns the end of the last token.
+    /// Returns the end of the last token that was consumed.
     fn end(&self) -> usize {
         match self.next.checked_sub(1) {
             Some(last) => self.tokens[last].1.end,

@@ -106,7 +106,8 @@ pub fn check_keyword(term: &Term, tool: Tool) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Checks the terms of an event that is given by numbers: only perf's own words are allowed.
+/// Checks the terms of an event that is given by numbers: only perf's own words are allowed, and
+/// `rHEX` for perf record.
 ///
 /// # Errors
 ///
@@ -149,7 +150,7 @@ fn is_cpus(text: &str) -> bool {
     is_list(text) || super::names::is_pmu(text)
 }
 
-/// Returns the value of the last term with this word of perf's own.
+/// Returns the value of the last term with `word`, one of perf's own words.
 pub fn last<'a>(terms: &'a [Term], word: &str) -> Option<&'a Value> {
     let mut terms = terms.iter().rev();
     let term = terms.find(|term| term.kind == TermKind::Keyword && term.word == word);

@@ -78,14 +78,14 @@ pub(super) struct Cpu<'a> {
     /// The bits of the keys with which groups could ride on counters of others, at the end of the
     /// last interval.
     rideable: u64,
-    /// The state that the driver keeps for the core's other thread.
+    /// The state that the driver keeps for the coordination with the core's other thread.
     smt: ThreadState,
     /// The groups' shares of the time.
     shares: Vec<Share>,
     /// The time, and the groups' times on counters, in nanoseconds.
     now: u64,
     running: Vec<u64>,
-    /// The same values when rotation last charged the groups.
+    /// The groups' times on counters when rotation last charged them.
     charged: Vec<u64>,
     /// Set if an interval has ended since the PMU was disabled.
     is_over: bool,
@@ -108,9 +108,10 @@ pub(super) struct Cpu<'a> {
     brought_forward: bool,
     /// Set if all groups must be tried again because of that.
     again: bool,
-    /// Set if that was put off because of the right of way.
+    /// Set if refused groups kept their places before a group that was brought forward, see
+    /// [`Self::may_keep_places`].
     put_off: bool,
-    /// The flexible groups in the schedule, except active ones after a known outcome.
+    /// The flexible groups in the schedule. After a known outcome, other groups may be active.
     in_schedule: Vec<usize>,
     /// The events, by counter. Of several events on a counter, all but the first ride.
     counters: Vec<(u8, EventNumber)>,
@@ -271,7 +272,7 @@ impl<'a> Cpu<'a> {
         woken
     }
 
-    /// Mirrors `perf_rotate_context()`.
+    /// Mirrors `perf_rotate_context()`. Returns the same as `schedule()`.
     pub(super) fn rotate(&mut self, core: Option<&mut Core>) -> bool {
         if self.waiting.is_empty() {
             return false;
@@ -314,8 +315,8 @@ impl<'a> Cpu<'a> {
         woken
     }
 
-    /// Mirrors `line_up()` in `rust/driver/rotation.rs`. If no group has counted, the perf core
-    /// moves the first one.
+    /// Mirrors `line_up()` in `rust/driver/rotation.rs`. If no group moves and none was brought
+    /// forward, the perf core moves the first one.
     fn line_up(&mut self, core: Option<&Core>) {
         let latest = self.order.latest;
         let limits = self.limits(core);
@@ -386,7 +387,7 @@ impl<'a> Cpu<'a> {
         })
     }
 
-    /// Mirrors `turns_of()` there.
+    /// Mirrors `turns_of()` in `rust/driver/rotation.rs`.
     fn turns(&mut self, group: usize) -> u64 {
         let running = self.running[group];
         let before = std::mem::replace(&mut self.charged[group], running);
@@ -546,7 +547,7 @@ impl<'a> Cpu<'a> {
     }
 
     /// Looks for groups behind an offered one, and has them offered or brought forward. Returns the
-    /// counters that are left.
+    /// counters for which this must not be repeated before the end of the interval.
     fn look_behind(
         &mut self,
         offered: usize,
@@ -596,8 +597,8 @@ impl<'a> Cpu<'a> {
         events.all(|(_, it)| schedule.may_have_equal(it.key) && schedule.equal_event(it).is_some())
     }
 
-    /// Mirrors `add()` and `commit_txn()` in `rust/driver/schedule.rs`. Returns whether any of the
-    /// group's events rides on no other's counter.
+    /// Mirrors `add()` and `commit_txn()` in `rust/driver/schedule.rs`. Returns whether the group
+    /// takes counters of its own; it does not if all its events ride.
     fn place(
         &mut self,
         number: usize,

@@ -5,7 +5,8 @@
 //! The perf core keeps two lists of groups, pinned and flexible ones. It tries the pinned ones
 //! first, then the flexible ones in their order, up to the first that does not fit. At the end of
 //! each interval the first active flexible group goes to the end of its list, and all flexible ones
-//! are tried again. A pinned group that does not fit is given up.
+//! are tried again. A pinned group that does not fit is given up, and so are all pinned groups
+//! behind it.
 //!
 //! With `policy=rpmu` the driver has the perf core try others that fit, and moves all groups that
 //! have counted behind those with a smaller runtime. Equal events share a counter.
@@ -43,7 +44,7 @@ use std::collections::HashMap;
 
 /// Largest number of simulated steps.
 const MAX_STEPS: usize = 20_000;
-/// The most flexible groups for which the simulation looks for repetition.
+/// The most flexible groups for which the simulation looks for repetition with `policy=rpmu`.
 const MOST_REPEATED: usize = 64;
 /// An interval in nanoseconds. Its length matters if the threads of a core contend.
 const INTERVAL: u64 = 4_000_000;
@@ -63,7 +64,7 @@ pub struct Configuration {
     pub waiting: Vec<(usize, Wait)>,
     /// The counters that the core's other thread uses.
     pub sibling: u64,
-    /// The counters that no event may use because of it.
+    /// The counters that no event may use because of that thread.
     pub closed: u64,
     /// Largest number of general-purpose counters.
     pub gp: u32,
@@ -92,7 +93,7 @@ impl Configuration {
 pub enum Wait {
     /// It was refused, with this entry of [`Simulation::refusals`].
     Refused(usize),
-    /// The perf core did not try it, because it had refused this group before it.
+    /// The perf core did not try the group, because this other group had failed before it.
     Behind(usize),
     /// It waits in rotation: groups with a smaller runtime go first.
     Turn,
@@ -107,7 +108,8 @@ pub struct Simulation {
     pub configurations: Vec<Configuration>,
     /// The refusals in these configurations.
     pub refusals: Vec<Refusal>,
-    /// The configuration of each step, up to the step from which they repeat.
+    /// The configuration of each step, to the end of the first period, or of all simulated steps if
+    /// they do not repeat.
     pub steps: Vec<usize>,
     /// The step from which they repeat; the number of steps, if they do not repeat.
     pub repeats_from: usize,

@@ -29,7 +29,7 @@ pub(super) struct OnCpu {
 }
 
 impl OnCpu {
-    /// No event, of this many that there are.
+    /// Creates a CPU without events; the simulation has `events` events.
     pub(super) fn new(events: usize) -> Self {
         Self {
             events: [None; MAX_IDS],

@@ -27,11 +27,12 @@ pub(super) struct Order {
     /// The groups that the perf core has tried although others were refused, since the PMU was
     /// disabled.
     pub(super) offered: Vec<bool>,
-    /// The groups that were found, each with the group before it.
+    /// The groups that were found, each with the offered group behind which it was found.
     pub(super) found: Vec<(usize, usize)>,
     /// The moves since the last interval ended.
     pub(super) moved: Vec<Move>,
-    /// By group: the remaining counters at its last refusal, if no other group could use them.
+    /// By group: the counters for which the search behind it must not be repeated before the end of
+    /// the interval ([`Found::left`]).
     pub(super) left: Vec<CounterMask>,
 }
 

@@ -58,7 +58,7 @@ pub(super) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Finds the outcome of rotation from this state.
+    /// Finds the outcome of rotation from this state, and makes it the current one.
     pub(super) fn find(
         &mut self,
         flexible: &[usize],
@@ -76,7 +76,7 @@ impl Outcomes {
         Some(&self.all[number])
     }
 
-    /// Adds the outcome for the last [search](Self::find).
+    /// Adds the outcome for the last [search](Self::find), and makes it the current one.
     pub(super) fn add(&mut self, outcome: Outcome) {
         self.current = Some(self.all.len());
         self.known.insert(self.key.clone(), self.all.len());

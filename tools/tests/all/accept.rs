@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Predictions for the reference cases: every cell of `selftests/accept/expected` that concerns the
-//! module, within its tolerance.
+//! module, within its tolerance, except for cases with other agents or the watchdog.
 
 use rpmu_plan::logic::sched::assign::Policy;
 use rpmu_plan::machine::{
