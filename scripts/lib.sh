@@ -11,7 +11,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${RPMU_CACHE:-${XDG_CACHE_HOME:-${HOME:?HOME is not set: set it, or RPMU_CACHE}/.cache}/rpmu}
 cache=$(realpath -m "$cache")
 export RPMU_CACHE=$cache
-# For this checkout only, regardless of its content.
+# One directory for each checkout, by its path.
 logs=$cache/log/$(printf '%s' "$top" | sha256sum | cut -c1-12)
 # shellcheck disable=SC2034 # for the scripts
 jobs=${JOBS:-$(nproc)}
@@ -117,8 +117,8 @@ interrupted() {
 trap interrupted INT
 trap 'exit 143' TERM
 
-# group COMMAND…: starts COMMAND in a separate process group, and sets $group to its number. A signal interrupts the wait
-# for it, but not a command in the foreground.
+# group COMMAND…: starts COMMAND in the background in a separate process group, and sets $group to its number. `wait` for it:
+# a signal interrupts `wait` at once, whereas a trap would run only after a command in the foreground has ended.
 group() {
 	set -m
 	"$@" &
@@ -127,8 +127,8 @@ group() {
 	groups+=("$group")
 }
 
-# step NAME TITLE COMMAND…: runs COMMAND with its output in a log and shows its progress. Never call it in a condition:
-# COMMAND relies on errexit.
+# step NAME TITLE COMMAND…: runs COMMAND with its output in a log and shows its progress; exits with an error if COMMAND
+# fails. Never call it in a condition: COMMAND relies on errexit.
 step() {
 	local name=$1 title=$2 log=$logs/$1.log start=$SECONDS shown=0 last status=0
 	shift 2
@@ -221,7 +221,8 @@ in_root() {
 		"${options[@]}" "${root_options[@]}" -- "$@"
 }
 
-# host_packages COMMAND=PACKAGE…: installs the few packages that the host itself needs, or asks for them.
+# host_packages COMMAND=PACKAGE…: installs the packages of missing commands on the host if root runs it, and otherwise exits
+# with an error that names them.
 host_packages() {
 	local pair missing=()
 	for pair in "$@"; do
@@ -256,7 +257,8 @@ cargo_in_root() {
 		--config "source.debian.directory='$debian'" --manifest-path "$crate/Cargo.toml" "${@:2}"
 }
 
-# check_accel: exits if ACCEL cannot be used on this machine; kvm requires a PMU for guests.
+# check_accel: exits if ACCEL cannot be used on this machine; kvm requires a PMU for guests, and QEMU on the host
+# (host_packages).
 check_accel() {
 	local instead='leave ACCEL out for the emulated PMU'
 	case ${ACCEL:-tcg} in

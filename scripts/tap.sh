@@ -4,7 +4,7 @@
 
 nr=0 failed=0
 
-# check NAME COMMAND…: reports a result. On failure it calls the script's function because, if there is one.
+# check NAME COMMAND…: reports a result. On failure, calls the script's function `because`, if there is one.
 check() {
 	local name=$1
 	shift

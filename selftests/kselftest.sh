@@ -3,8 +3,8 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2317 # tests are called by their names
 #
-# Runs some of these tests with the kernel's run_kselftest.sh, as installed by `make
-# install`, on the driver that has the PMU.
+# Runs some of the selftests, as installed by `make install`, with the kernel's
+# run_kselftest.sh, on the driver that has the PMU.
 
 . ./ktap.sh
 

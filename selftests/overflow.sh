@@ -4,7 +4,7 @@
 # shellcheck disable=SC2317 # tests are called by their names
 #
 # Tests frequent overflows: with rpmu's parameter max_period, a counter overflows
-# after this many events instead of once a day. Each time, the PMI handler adds the
+# after at most this many events instead of once a day. Each time, the PMI handler adds the
 # count to the event and restarts the counter; no count may be lost. Starts and ends on
 # the built-in driver.
 

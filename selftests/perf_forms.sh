@@ -62,7 +62,7 @@ ask() {
 	perf stat -D -1 "$@" true
 }
 
-# take FILE: one command accepts the lists of events in the file.
+# take FILE: succeeds if perf accepts all lists of events in the file, in one command.
 take() {
 	list=$1
 	shift

@@ -4,9 +4,9 @@
 # shellcheck disable=SC2317 # tests are called by their names
 #
 # Runs the stress tests. After each part, the kernel's log must be clean and
-# events must count exactly. Starts and ends without rpmu. During all parts except
-# failures, the PMU has other users, called neighbours, which vm_entry.ko and
-# tracers.ko imitate (stress/neighbours.c).
+# events must count exactly. Starts and ends without rpmu. On Intel's CPUs, the PMU has
+# other users during all parts except failures, called neighbours, which vm_entry.ko
+# and tracers.ko imitate (stress/neighbours.c).
 #
 #	rpmu.stress=LIST	the tests to run (default: all)
 #		fuzz		random system calls (stress/fuzz.c)
@@ -21,7 +21,7 @@
 #	rpmu.seed=N		the seed of the random calls
 #	rpmu.calls=N		the number of random calls
 #	rpmu.rounds=N		the number of loads, and of CPUs taken offline
-#	rpmu.pmis=N		the number of PMIs, without and with the watchdog
+#	rpmu.pmis=N		the number of PMIs without the watchdog, and again with it
 #	rpmu.part=N,M		the Nth of M parts of the failures
 #	rpmu.without=LIST	kinds of random calls to leave out
 #	rpmu.driver=built-in	run fuzz on the built-in driver, for comparison

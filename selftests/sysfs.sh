@@ -11,8 +11,8 @@
 
 KEPT=/tmp/built-in-sysfs
 
-# without_feature FILE: prints the feature that FILE depends on, if rpmu does not use it. On hardware with PEBS or BRS,
-# these files differ: rpmu's files are like the built-in driver's on hardware without the feature.
+# without_feature FILE: prints the feature that FILE depends on, if rpmu does not use it on some hardware or kernels. There,
+# rpmu's files are like the built-in driver's on hardware without the feature.
 without_feature() {
 	case $1 in
 	./caps/max_precise | ./events/mem-loads | ./events/mem-loads-aux | ./events/mem-stores) echo PEBS ;;
@@ -67,8 +67,8 @@ keep() {
 	return 1
 }
 
-# differs FILE HOW: reports a difference; sets $status unless the difference is due to a feature that rpmu does not use.
-# The emulated PMU has none of these features.
+# differs FILE HOW: reports a difference; sets $status unless the difference is due to a feature that rpmu might not use here.
+# On the emulated PMU, no difference is allowed.
 differs() {
 	if why=$(without_feature "$1") && ! emulated; then
 		echo "# $1 $2: rpmu does not use $why"

@@ -137,8 +137,8 @@ refused_while_cpu_counted() {
 	return "$status"
 }
 
-# refused_while_taken WHAT PATTERN: succeeds if rpmu refuses to load while another module holds WHAT. rpmu detects this
-# only after the take-over.
+# refused_while_taken WHAT PATTERN: succeeds if rpmu refuses to load while another module holds WHAT. If rpmu detects this
+# only after the take-over, it also logs the give-back.
 refused_while_taken() {
 	if ! taken=$(./module load ./taken.ko "what=$1" 2>&1); then
 		because "what=$1: $taken"

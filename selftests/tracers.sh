@@ -149,7 +149,8 @@ together() {
 	return 1
 }
 
-# Use a period of 10,000 events: the built-in driver's handler would take overflows, so that samples would be missing.
+# Counters overflow every 10,000 events: if the built-in driver's handler still ran, it would take some of the overflows, and
+# samples would be missing.
 overflows_beside_pt() {
 	load_with max_period=10000 || {
 		because "load: $said"

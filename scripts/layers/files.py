@@ -2,7 +2,7 @@
 """Finds the uses between the files of a crate, by the items that they name.
 
 `pub use` re-exports an item. In the layers `looked_through`, code that names the item uses the file that defines it. In other
-layers it uses the file that re-exports it, and a submodule that names its parent does not use it.
+layers, it uses the file that re-exports it, and uses of a parent by its submodules do not count.
 """
 
 from collections import defaultdict
@@ -106,7 +106,7 @@ class Crate:
             found = self._resolve(module, imported + tuple(segments[1:]), steps + 1)
             if found is not None:
                 return found
-        # Items that macros define, except in layers outside of this crate.
+        # A macro of the module may define the item; at the crate's root, the name is a layer that is not in `sources`.
         return module or None
 
 

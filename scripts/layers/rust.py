@@ -183,7 +183,7 @@ def _use_tree(tokens, index, prefix):
 
 
 def definitions(source):
-    """Returns the names of all items that the source defines, of any kind and at any level."""
+    """Returns the names of all items that the source defines at any level, except modules."""
     found = set()
     for index, token in enumerate(source.tokens[:-1]):
         if token.text in ("const", "enum", "fn", "static", "struct", "trait", "type", "union"):
@@ -194,7 +194,7 @@ def definitions(source):
 
 
 def test_modules(source):
-    """Yields the modules in separate files that the source declares for tests only."""
+    """Yields the modules that the source declares for tests only, in separate files or inline."""
     for index, token in enumerate(source.tokens):
         if _is(source.tokens, index, "#", "[", "cfg", "(", "test", ")", "]", "mod"):
             yield source.tokens[index + 8].text

@@ -86,8 +86,8 @@ LOGIC = "rust/logic/nospec.rs"
 ARCHITECTURE = "Documentation/architecture.md"
 VPMU = "selftests/vpmu"
 
-# (rule, file, its text, the line on which it is wrong). A licence line is put in front, so that the
-# first line of the text is line 2.
+# (rule, file, its text, the line on which it is wrong). A licence line is put in front, except for the
+# rule about licences, so that the first line of the text is line 2.
 BAD = (
     (rules.imports, X86, "use crate::perf::Event;", 2),
     (rules.imports, X86, "use crate::logic;", 2),

@@ -327,8 +327,9 @@ fn speed(tap: &mut Tap, events: &mut kernel_side::Events) {
     tap.result(fast, "not_slower_than_the_kernel");
 }
 
-/// Returns whether rpmu needs no more instructions than the kernel: from scratch, with one new
-/// event, and if all events keep their counters.
+/// Returns whether rpmu needs no more instructions than the kernel, or the case is not judged: from
+/// scratch, with one new event, and if all events keep their counters. `None` if it cannot be
+/// measured.
 fn compare(tap: &mut Tap, events: &mut kernel_side::Events, case: &Case) -> Option<bool> {
     let mut wants = [Want::default(); 16];
     let wants = wants.get_mut(..case.masks.len())?;

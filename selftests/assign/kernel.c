@@ -80,8 +80,9 @@ int assign_test_counter(int event)
 }
 
 /*
- * Copies x86_schedule_events() of arch/x86/events/core.c, without the parts that
- * depend on the model, on the threads of a core, or on a perf_event.
+ * Returns the number of events without a counter. A copy of
+ * x86_schedule_events() of arch/x86/events/core.c, without the parts that depend
+ * on the model, on the threads of a core, or on a perf_event.
  */
 int assign_test_schedule(int gpmax)
 {

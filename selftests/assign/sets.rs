@@ -6,7 +6,7 @@ use super::logic::model::INTEL_MODELS;
 use super::logic::regs::counter::CounterMask;
 use super::mainline::Want;
 
-/// The most events of a set, two more than there are counters.
+/// The most events of a set, two more than any model has counters.
 const MAX_EVENTS: usize = 14;
 
 /// The kernel saves at most two choices and warns about more, so a set has at most two events with

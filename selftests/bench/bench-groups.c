@@ -88,7 +88,10 @@ static void hand_over(int fd, bool write_it)
 		die("a pipe");
 }
 
-/* Marks @times switches out of this task and back; it stays out for @out_ms. */
+/*
+ * Marks @times switches out of this task and back; it stays out for @out_ms. The
+ * task in between joins the control group of the file @others_cgroup, if not NULL.
+ */
 static void switches(int times, int out_ms, const char *others_cgroup)
 {
 	int to[2], fro[2], i;

@@ -14,8 +14,8 @@ trap 'rm -rf "$work"' EXIT
 said=$work/said
 because() { tail -n 5 "$said" | sed 's/^/# /'; }
 
-# each COMMAND…: runs COMMAND with each script as its last argument; succeeds if all do, and there is at least one
-# script.
+# each COMMAND…: runs COMMAND with each script as its last argument; succeeds if all do, and there are at least 20
+# scripts.
 each() {
 	local script status=0 scripts
 	mapfile -t scripts < <(grep -lsE '^usage "usage: |^# usage: dkms-' "$top"/scripts/* "$top"/selftests/*/*.sh)

@@ -2,9 +2,9 @@
 /*
  * Imitates Intel PT and BTS, which the emulated machine lacks: the kernel
  * reports their features, the built-in driver has open events of both, and PT
- * raises its interrupt. Counts the calls of the functions that handle it. The
- * module must be loaded before the driver, which checks the features. Unloading
- * restores everything that it has changed.
+ * raises its interrupt. Counts the calls of the functions that handle PT's and
+ * BTS's events. The module must be loaded before rpmu, which checks the features.
+ * Unloading restores everything that it has changed.
  */
 
 #include <linux/cpu.h>

@@ -125,7 +125,10 @@ static void written(void *data, u32 msr, u64 value, int failed)
 		atomic_inc(&snapshots);
 }
 
-/* Handles the result of perf_guest_get_msrs() like vmx_vcpu_run(). */
+/*
+ * Gets the host's and the guest's value of GLOBAL_CTRL from perf_guest_get_msrs(),
+ * like vmx_vcpu_run(). Returns whether there are any.
+ */
 static bool guest_control(u64 *host, u64 *guest)
 {
 	struct perf_guest_switch_msr *msrs;
