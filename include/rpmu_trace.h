@@ -15,8 +15,9 @@
 #include <linux/types.h>
 
 /*
- * perf trace shows an array of characters, but no __string(), and takes less
- * than a long for unsigned.
+ * perf trace cannot show a __string(), so a text is an array of characters. It
+ * shows signed integers that are smaller than a long as unsigned, so they are
+ * stored as long.
  *
  * perf and tracefs do not clear a record first. So there is no hole between
  * fields, and the padding behind a bool at the end is cleared.
@@ -25,8 +26,8 @@
 
 /*
  * An event is put on a counter, which is numbered as in
- * rust/logic/regs/counter.rs. There is one LBR. libtraceevent, which prints for
- * perf, needs all these parentheses.
+ * rust/logic/regs/counter.rs: only the branch records, LBR0, are behind the
+ * metrics. libtraceevent, which prints for perf, needs all these parentheses.
  */
 TRACE_EVENT(schedule,
 	TP_PROTO(u64 id, u32 type, u64 config, s32 tid, bool pinned, u32 counter),

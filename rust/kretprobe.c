@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Helpers of rust/perf_core/disable_watch.rs: probes, task work, work items and
- * module references. They wrap inline functions, and functions that some
- * configurations lack.
+ * module references (these also of rust/perf/callbacks.rs). They wrap inline
+ * functions, and functions that some configurations lack.
  */
 
 #include <linux/fs.h>

@@ -16,7 +16,10 @@ void rpmu_helper_sysfs_attr_init(struct attribute *attr)
 	sysfs_attr_init(attr);
 }
 
-/* A lock class of its own: writing such a file waits for readers of the others. */
+/*
+ * For a file whose write removes other files, and waits for their readers: it
+ * has a lock class of its own.
+ */
 void rpmu_helper_sysfs_attr_init_request(struct attribute *attr)
 {
 	sysfs_attr_init(attr);

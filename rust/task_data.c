@@ -23,9 +23,9 @@ void rpmu_helper_kmem_cache_destroy(struct kmem_cache *cache)
 }
 
 /*
- * Returns a task's data from this cache, in an RCU read-side critical section.
- * NULL if it has none: the perf core keeps the data of only one PMU for each
- * task.
+ * Returns the data that a task has from this cache, or NULL: the perf core
+ * keeps the data of only one PMU for each task. To be called in an RCU read-side
+ * critical section, in which the data stay valid.
  */
 void *rpmu_helper_task_data(struct task_struct *task, struct kmem_cache *cache)
 {

@@ -15,8 +15,8 @@
 /*
  * Returns the pid of the task that opened the event, and writes its name;
  * returns 0 if the task has ended, and -1 if the event is the kernel's own. The
- * owner may change meanwhile: a new event of the kernel has no owner yet when
- * it appears on the PMU's list.
+ * owner may change meanwhile: a new event has no owner yet when it appears on
+ * the PMU's list, and counts as one whose task has ended.
  */
 int rpmu_helper_event_task(struct perf_event *event, char *name, size_t size)
 {

@@ -50,13 +50,16 @@ use kernel::{
 /// [`init_event`](Self::init_event), [`core_disable`](Self::core_disable) and
 /// [`core_enable`](Self::core_enable).
 ///
-/// All functions but [`event_init_callback`](Self::event_init_callback) and
-/// [`destroy_callback`](Self::destroy_callback) are called with interrupts off, on the CPU that
-/// they concern: the perf core holds the lock of a context, or is in an interrupt. The PMU is
-/// disabled on this CPU in the callbacks that add and remove events. It may be enabled in
-/// [`start_callback`](Self::start_callback) and [`stop_callback`](Self::stop_callback), which can
-/// also be called in an NMI: when an event samples too often, the perf core stops its whole group,
-/// in the context in which the event was handled.
+/// The perf core calls the functions for opening, destroying, mapping and unmapping an event, and
+/// for checking a period, in process context; [`event_idx_callback`](Self::event_idx_callback) in
+/// any context and on any CPU. It calls all others with interrupts off, on the CPU that they
+/// concern: it holds the lock of a context, or is in an interrupt.
+///
+/// The PMU is disabled on this CPU in the callbacks that add and remove events. It may be enabled
+/// in [`start_callback`](Self::start_callback), [`stop_callback`](Self::stop_callback) and
+/// [`read_callback`](Self::read_callback), which can also be called in an NMI: for example, when an
+/// event samples too often, the perf core stops its whole group, in the context in which the event
+/// was handled.
 pub struct Callbacks<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> Callbacks<T> {
@@ -310,8 +313,8 @@ impl<T: Operations> Callbacks<T> {
             then(pmu, &data)?;
             // SAFETY: This is `event_init`.
             unsafe { Event::<T>::attach(event, data) };
-            // Only when nothing can fail any more: after a failure, the perf core would detach what
-            // it has not attached.
+            // Only when nothing in this callback can fail any more: after a failure, the perf core
+            // would detach what it has not attached.
             // SAFETY: This is `event_init`, and `attach()` has been called.
             unsafe { Event::<T>::from_raw(event).set_attach_state() };
             // SAFETY: In `event_init`, only the PMU uses these fields of the event.

@@ -99,7 +99,8 @@ pub(super) const UPTODATE: i32 = bindings::PERF_HES_UPTODATE as i32;
 
 /// An event of a PMU (`struct perf_event`).
 ///
-/// All access is atomic, since an NMI may interrupt it and do the same.
+/// Members that change are accessed atomically, since an NMI may interrupt an access and do the
+/// same.
 ///
 /// # Invariants
 ///
@@ -201,7 +202,8 @@ impl<T: Operations> Event<T> {
         self.private().id.store(id, Relaxed);
     }
 
-    /// Returns `attr.type` and `attr.config` as the user has set them.
+    /// Returns `attr.type` and `attr.config` as the user has set them. Only the type of a PMU in
+    /// the upper half of a hardware event's config is missing: the perf core clears it.
     pub fn attr_config(&self) -> (u32, u64) {
         // SAFETY: The event is valid, and these two do not change once it is open.
         let attr = unsafe { &raw const (*self.as_raw()).attr };
@@ -217,10 +219,11 @@ impl<T: Operations> Event<T> {
         unsafe { (*self.as_raw()).attr.__bindgen_anon_3.config1 }
     }
 
-    /// Returns the nanoseconds that the event had spent on counters when it last left one.
+    /// Returns the nanoseconds that the event had spent on counters when the perf core last brought
+    /// this time up to date, as it does when the event leaves its counter or is read.
     pub fn time_running(&self) -> u64 {
-        // SAFETY: The event is valid. The perf core changes the field on the CPU that the event is
-        // on.
+        // SAFETY: The event is valid. The perf core changes the field as one word, on the CPU that
+        // the event is on, or while it is on none.
         let time = unsafe { AtomicU64::from_ptr(&raw mut (*self.as_raw()).total_time_running) };
         time.load(Relaxed)
     }
@@ -238,8 +241,8 @@ impl<T: Operations> Event<T> {
         unsafe { (*self.as_raw()).attr.branch_sample_type & BRANCH_HW_INDEX != 0 }
     }
 
-    /// Returns whether a sample has the counts of the event's group (`PERF_SAMPLE_READ`). The perf
-    /// core does not bring the event's own count up to date for it.
+    /// Returns whether a sample has the count of the event, or the counts of its group
+    /// (`PERF_SAMPLE_READ`). The perf core does not bring the event's own count up to date for it.
     pub fn samples_counts(&self) -> bool {
         self.samples(READ)
     }
@@ -296,7 +299,8 @@ impl<T: Operations> Event<T> {
     /// Adds `delta` to the count that the user reads.
     pub fn add_count(&self, delta: u64) {
         // SAFETY: The event is valid. All other code accesses `count` by local64_*() functions,
-        // which are atomic on their CPU, and only the CPU that the event is on changes it.
+        // which are atomic on their CPU. Another CPU than the event's only stores a word
+        // (`_perf_event_reset()`), and the addition below is atomic on all CPUs.
         let count = unsafe { AtomicI64::from_ptr((&raw mut (*self.as_raw()).count).cast::<i64>()) };
         // CAST: two's complement; the user reads the sum as `u64`.
         count.fetch_add(delta as i64, Relaxed);
@@ -335,12 +339,12 @@ impl<T: Operations> Event<T> {
 
     /// Returns the flags `PERF_HES_*`. The perf core reads them, too.
     pub(super) fn state(&self) -> &AtomicI32 {
-        // SAFETY: The event is valid. The perf core only reads the field, on the CPU that the
-        // event is on.
+        // SAFETY: The event is valid. The perf core only reads the field, as one word
+        // (`perf_event_index()`, on any CPU).
         unsafe { AtomicI32::from_ptr(&raw mut (*self.as_raw()).hw.state) }
     }
 
-    /// Returns whether the event is stopped although it is on a CPU.
+    /// Returns whether the event is stopped, or on no CPU.
     pub fn is_stopped(&self) -> bool {
         self.state().load(Relaxed) & STOPPED != 0
     }
@@ -376,9 +380,8 @@ impl<T: Operations> Event<T> {
     }
 
     fn idx(&self) -> &AtomicI32 {
-        // SAFETY: The event is valid. Only the PMU writes this field of the union, on the CPU that
-        // the event is on; KVM (`intel_pmu_cross_mapped_check()`) reads it there with interrupts
-        // off.
+        // SAFETY: The event is valid. Only the PMU writes this field of the union, as one word.
+        // Outside of the PMU, only KVM reads it (`intel_pmu_cross_mapped_check()`).
         unsafe {
             let hw = &raw mut (*self.as_raw()).hw.__bindgen_anon_1.__bindgen_anon_1;
             AtomicI32::from_ptr(&raw mut (*hw).idx)

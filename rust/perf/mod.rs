@@ -19,7 +19,7 @@
 //! ```
 //!
 //! A counter that overflows raises an interrupt: the driver hands a sample to the perf core
-//! ([`Event::overflow`]), which may stop the event while it does so.
+//! ([`Event::overflow`]), which may stop the event during this call.
 //!
 //! Events are put on a CPU and removed from it while the PMU is disabled there ([`PmuDisabled`]).
 //! The driver's changes take effect when the PMU is enabled again ([`Operations::enable`]). A group
@@ -28,17 +28,18 @@
 //!
 //! # Contexts
 //!
-//! All callbacks except [`event_init`] run on the CPU that they concern with interrupts off, which
-//! [`OnCpu`] proves. Most of them run with the PMU disabled, too, which [`PmuDisabled`] proves.
-//! Callbacks that get only [`OnCpu`] may be called in NMI context. `add` and [`commit_txn`] also
-//! run with the locks of the CPU's contexts held, which [`Scheduling`] proves.
+//! The callbacks in this table, except [`event_init`], run on the CPU that they concern with
+//! interrupts off, which [`OnCpu`] proves. Most of them run with the PMU disabled, too, which
+//! [`PmuDisabled`] proves. Callbacks that get only [`OnCpu`], except [`disable`], may be called in
+//! NMI context. `add` and [`commit_txn`] also run with the locks of the CPU's contexts held, which
+//! [`Scheduling`] proves. The other methods of [`Operations`] state their contexts.
 //!
 //! | Callback | Proof |
 //! |---|---|
 //! | [`event_init`] | [`NewEvent`]: process context |
 //! | `add`, [`commit_txn`] | [`Scheduling`] |
 //! | `del`, `start`, `stop`, [`enable`](Operations::enable), [`begin_txn`], [`cancel_txn`], [`sched_task`](Operations::sched_task) | [`PmuDisabled`] |
-//! | [`disable`](Operations::disable), [`read`](Operations::read), [`start_in_nmi`](Operations::start_in_nmi), [`stop_in_nmi`](Operations::stop_in_nmi) | [`OnCpu`] |
+//! | [`disable`], [`read`](Operations::read), [`start_in_nmi`](Operations::start_in_nmi), [`stop_in_nmi`](Operations::stop_in_nmi) | [`OnCpu`] |
 //!
 //! # Layers on top
 //!
@@ -49,6 +50,7 @@
 //! [`begin_txn`]: Operations::begin_txn
 //! [`cancel_txn`]: Operations::cancel_txn
 //! [`commit_txn`]: Operations::commit_txn
+//! [`disable`]: Operations::disable
 //! [`event_init`]: Operations::event_init
 
 mod attr;
@@ -113,7 +115,8 @@ pub mod event_type {
 
 /// Checks that the current task may observe all tasks of a CPU (`perf_allow_cpu()`).
 ///
-/// `EACCES` where `perf_event_paranoid` and the task's capabilities forbid it. Process context.
+/// Fails with `EACCES` if `perf_event_paranoid` and the task's capabilities forbid it, or with the
+/// error of a security module. Process context.
 pub fn allow_cpu() -> kernel::error::Result {
     // SAFETY: The function takes no arguments and examines the current task. It may sleep; only
     // `event_init` callbacks call this, which run in process context.

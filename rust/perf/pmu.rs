@@ -43,12 +43,15 @@ use kernel::{
 /// A driver of a PMU.
 ///
 /// Methods with defaults are for PMUs whose counters interrupt on overflow, or that share counters
-/// between events. If a driver does not implement a method, `struct pmu` has no callback for it.
+/// between events. `struct pmu` has no callback for a method that a driver does not implement,
+/// unless the perf core needs this callback beside one that the driver implements.
 ///
 /// Methods that get [`PmuDisabled`] are not called in NMI context, but an NMI may interrupt them.
-/// Methods that get only [`OnCpu`] may be called in NMI context, and in the middle of another
-/// callback. The latter also happens without an NMI: when the driver hits a tracepoint, the perf
-/// core may read or stop the group of an event on this tracepoint.
+/// Methods that get only [`OnCpu`] may be called in the middle of another callback, and all but
+/// [`disable`](Self::disable) in NMI context. The former also happens without an NMI: when the
+/// driver hits a tracepoint, the perf core may read or stop the group of an event on this
+/// tracepoint. So [`stop`](Self::stop) and [`enable`](Self::enable) may be called in the middle of
+/// another callback, too.
 #[vtable]
 pub trait Operations: Send + Sync + Sized + 'static {
     /// The driver's data of an event. Dropped in process context when the event is gone.
@@ -69,7 +72,8 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// Checks an event that a user wants to open, and builds its data in a [`Place`](super::Place).
     ///
     /// With `ENOENT`, the perf core offers the event to other PMUs; any other error goes to the
-    /// user. Process context. If the event is to join a group, the group cannot change meanwhile.
+    /// user. Process context. If the event is to join a group, the group cannot change meanwhile,
+    /// except with a [software PMU](Self::IS_SOFTWARE).
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Placed<Self>>;
 
     /// Returns the name of the slab cache for [`TaskData`](Self::TaskData), if events of this PMU
@@ -104,9 +108,10 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// Called when a task has been switched in on this CPU (`sched_in`), or is about to be switched
     /// out. Gets the task's data if it has any.
     ///
-    /// Called only while an event on this CPU has an [`Attachment`]. The events of a task that was
-    /// switched in have been [added](Self::add); the events of a task that is about to be switched
-    /// out have not been [removed](Self::del) yet.
+    /// Called only while an event on this CPU has an [`Attachment`] other than
+    /// [`None`](Attachment::None). The events of a task that was switched in have been
+    /// [added](Self::add); the events of a task that is about to be switched out have not been
+    /// [removed](Self::del) yet.
     fn sched_task(
         &self,
         _cx: &PmuDisabled<'_, Self>,
@@ -121,8 +126,9 @@ pub trait Operations: Send + Sync + Sized + 'static {
         false
     }
 
-    /// Called when the current task maps an event whose user may read its counter. The event is
-    /// mapped into the task's `mm`, whose lock is held for writing. Process context.
+    /// Called when the current task maps an event whose user may read its counter, or splits or
+    /// moves such a mapping, which makes another one. The event is mapped into the task's `mm`,
+    /// whose lock is held for writing. Process context.
     fn mapped(&self, _event: &Event<Self>, _mm: &Mm) {}
 
     /// Called when a mapping of such an event in `mm` has gone. Process context; the current task
@@ -162,11 +168,11 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// Stops an event, and brings its count up to date.
     fn stop(&self, cx: &PmuDisabled<'_, Self>, event: &Event<Self>);
 
-    /// Stops an event as [`stop`](Self::stop) does, in an NMI: the PMU is enabled, and the NMI may
-    /// have interrupted another callback.
+    /// Stops an event as [`stop`](Self::stop) does, in an NMI, which may have interrupted another
+    /// callback: the PMU may be enabled.
     ///
-    /// The perf core calls this when an event of the group samples too often. By default the event
-    /// continues to count.
+    /// The perf core calls this when an event of the group samples too often, and when it adjusts a
+    /// period. By default the event continues to count.
     fn stop_in_nmi(&self, _cx: &OnCpu<'_, Self>, _event: &Event<Self>) {}
 
     /// Restarts an event that [`stop_in_nmi`](Self::stop_in_nmi) has stopped in this NMI. The perf
@@ -278,8 +284,9 @@ pub struct PmuDisabled<'a, T: Operations>(OnCpu<'a, T>);
 impl<'a, T: Operations> PmuDisabled<'a, T> {
     /// # Safety
     ///
-    /// The PMU of this CPU must be disabled until the result is dropped, and this must not be NMI
-    /// context.
+    /// This must not be NMI context. The PMU of this CPU must be disabled until the result is
+    /// dropped or passed to [`enable`](Operations::enable). From then on, only the [`OnCpu`] in it
+    /// may be used.
     pub(super) unsafe fn new(cx: OnCpu<'a, T>) -> Self {
         // INVARIANT: By this function's requirements.
         Self(cx)

@@ -37,10 +37,10 @@ impl<T: Operations> Pmu<T> {
 /// A registered PMU, which users can see and use. Dropping unregisters it.
 ///
 /// As long as there are events, the PMU's module can only be unloaded by force. Dropping then
-/// detaches the events from their users, whose calls fail with `ENODEV` from then on
-/// (`pmu_detach_events()`, `kernel/events/core.c`). If the PMU has [`Operations::unmapped`],
-/// dropping waits until the users close the events: until then `perf_pmu_unregister()` returns
-/// `EBUSY`.
+/// detaches the events from their users, whose `ioctl()` and `mmap()` calls fail with `ENODEV` from
+/// then on (`pmu_detach_events()`, `kernel/events/core.c`). If the PMU has
+/// [`Operations::unmapped`], dropping waits until the users close the events: until then
+/// `perf_pmu_unregister()` returns `EBUSY`.
 ///
 /// # Invariants
 ///
@@ -54,8 +54,9 @@ impl<T: Operations> Registration<T> {
     /// Makes `pmu` visible to users under `name` and the event type `event_type`, or under a new
     /// type if this is [`None`].
     ///
-    /// Fails with `EBUSY` if `pmu` has been registered before, and with `ENOSPC` if another PMU has
-    /// the type. Process context.
+    /// Fails with `EBUSY` if `pmu` has been registered before, or with another error of
+    /// `perf_pmu_register()`. If another PMU has the type, the kernel warns, and registers `pmu`
+    /// under the next type that is free. Process context.
     pub fn new(pmu: Arc<Pmu<T>>, name: &'static CStr, event_type: Option<u32>) -> Result<Self> {
         if pmu.registered.xchg(true, Relaxed) {
             return Err(EBUSY);
@@ -82,8 +83,9 @@ impl<T: Operations> Registration<T> {
 impl<T: Operations> Drop for Registration<T> {
     fn drop(&mut self) {
         let pmu = self.pmu.as_raw();
-        // This fails while the last event is being freed, after it has dropped its reference to the
-        // module. SAFETY: By the type invariant the PMU is registered.
+        // This fails while there are events: if the module was removed by force, or while the last
+        // event is being freed, after it has dropped its reference to the module. SAFETY: By the
+        // type invariant the PMU is registered.
         while unsafe { bindings::perf_pmu_unregister(pmu) } != 0 {
             fsleep(Delta::from_millis(1));
         }

@@ -253,7 +253,8 @@ impl BranchStack {
     };
 
     /// Replaces the branches, latest first: their addresses, targets, and flags as in `struct
-    /// perf_branch_entry`. `latest` is the hardware's number of the latest branch, or [`u64::MAX`].
+    /// perf_branch_entry`. `latest` is the hardware's number of the latest branch, or [`u64::MAX`]
+    /// if it is unknown.
     pub fn fill(&mut self, latest: u64, branches: impl Iterator<Item = (u64, u64, u64)>) {
         self.latest = latest;
         let mut nr = 0usize;

@@ -15,7 +15,7 @@ use kernel::error::Result;
 /// Binds the perf core's functions for overflows: [`Event::overflow`](super::Event::overflow) and
 /// [`Stopwatch`](super::Stopwatch) need them.
 ///
-/// Fails with `ENOENT` or the error of `register_kprobe()` if they cannot be found; needs
+/// Fails with `ENOMEM`, or with the error of `register_kprobe()` if they cannot be found; needs
 /// `CONFIG_KPROBES`. Process context.
 pub fn bind_sampling() -> Result {
     let overflow = address_of(c"perf_event_overflow")?;

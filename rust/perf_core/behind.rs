@@ -23,8 +23,8 @@ use core::{
     ptr, //
 };
 
-/// The maximum number of subtrees that are searched. Event groups for control groups that are
-/// nested deeper wait.
+/// The maximum number of subtrees that are searched. If the task's control group is nested deeper,
+/// the event groups for the outermost control groups are left out.
 const SUBTREES: usize = 8;
 
 /// The groups of a context, or those behind a certain group, in the order in which the perf core

@@ -95,9 +95,10 @@ impl<'a, T: InternalOperations> Context<'a, T> {
         }
     }
 
-    /// Calls `f` for the groups that rotate and were added since `version`, or for all that rotate,
-    /// once for each of their events. Groups of other CPUs and of all control groups are included.
-    /// Returns whether no event was removed meanwhile.
+    /// Calls `f` for each event that has joined the context since `version`, or for all events if
+    /// there is no `version`, provided that its group rotates: with the group, and whether the
+    /// event leads it. Groups of other CPUs and of all control groups are included. Returns whether
+    /// no event has left the context since `version`.
     pub fn for_each_since(
         &self,
         version: Option<&Version>,
@@ -251,12 +252,11 @@ impl<'a, T: InternalOperations> Iterator for Active<'a, T> {
 
 /// The control groups of a CPU's current task.
 pub struct Cgroups {
-    /// The task's control group, and its ancestors.
+    /// The task's control group, and then its ancestors, the closest first.
     ids: [Option<u64>; CGROUPS],
 }
 
-/// The maximum number of a task's control groups that are looked at; ones that are nested deeper
-/// are not.
+/// The maximum number of a task's control groups that are looked at, from the innermost outwards.
 const CGROUPS: usize = 8;
 
 impl Cgroups {
@@ -378,8 +378,8 @@ impl<T: InternalOperations> EventGroup<'_, T> {
         }
     }
 
-    /// Calls `f` with the first event of this PMU, if there is one. It holds the driver's data of
-    /// the group.
+    /// Calls `f` with the first event of this PMU, if there is one. The driver's data of the group
+    /// is in the data of this event.
     pub fn with_first<R>(&self, f: impl FnOnce(&Event<T>) -> R) -> Option<R> {
         self.events().next().map(|(event, _)| f(event))
     }

@@ -170,7 +170,7 @@ pub(in crate::perf_core) struct UserProbes<T: InternalOperations> {
     enabled: Atomic<bool>,
     /// The time at which the probes were last enabled.
     enabled_at: Atomic<usize>,
-    /// Counts the events for which [`pinned_opened`](Pmu::pinned_opened) was called.
+    /// The number of open events that [`pinned_opened`](Pmu::pinned_opened) has counted.
     open: Atomic<usize>,
     /// Counts the tasks that have [`TaskWork`] to do.
     pending: Atomic<usize>,
@@ -214,7 +214,8 @@ impl<T: InternalOperations> UserProbes<T> {
                 return Ok(());
             }
             // With a concurrent `pinned_opened()`, either this code sees its event, or
-            // `pinned_opened()` sees that the probes are disabled, and waits for the lock.
+            // `pinned_opened()` sees that the probes are disabled, and adds work that calls this
+            // function again.
             self.enabled.xchg(false, ordering::Full);
             if self.open.load(Relaxed) == 0 {
                 probes.iter().flatten().for_each(Probe::disable);
@@ -293,8 +294,8 @@ impl<T: InternalOperations> TaskWork<T> {
         // SAFETY: The PMU is valid. The perf core holds the module while it calls `event_init`.
         unsafe { bindings::rpmu_helper_module_get((*pmu.as_raw()).module) };
         let work = KBox::into_raw(work);
-        // SAFETY: `head` is the first member of the work, which was just allocated. It is freed
-        // only by `run()`, or below if the task does not accept it.
+        // SAFETY: `head` is a member of the work, which was just allocated. The work is freed only
+        // by `run()`, or below if the task does not accept it.
         let ret = unsafe {
             let head = Opaque::cast_into(&raw const (*work).head);
             bindings::rpmu_helper_init_task_work(head, Some(Self::run));
@@ -426,8 +427,8 @@ impl<T: InternalOperations> Pmu<T> {
 
 /// A probed function, by the events that it disables.
 trait Watched {
-    /// Set if users call the function, so that its probe is enabled only while pinned events are
-    /// open.
+    /// Set if users call the function: its probe is disabled while it is [not
+    /// needed](UserProbes::are_unneeded).
     const BY_USERS: bool;
 
     /// Returns the events that a call disables, if any.
@@ -606,8 +607,8 @@ impl<T: InternalOperations> Probe<T> {
         }
     }
 
-    /// Calls that are under way still run the return handler. If disabling fails, the probes stay
-    /// enabled.
+    /// Disables both probes. Calls that are under way still run the return handler. If this fails,
+    /// the probes stay enabled.
     fn disable(&self) {
         // SAFETY: As in `enable()`.
         unsafe {

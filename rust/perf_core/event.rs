@@ -17,9 +17,10 @@ pub struct EventState {
     pub(super) waits: AtomicBool,
     /// Set if [`pinned_opened`](crate::perf::Pmu::pinned_opened) has counted the event.
     pub(super) watched: AtomicBool,
-    /// For the leader of a group that rotates: its place by runtime. Valid as long as the group is
-    /// at the place where it was put (`group_index`).
+    /// For the first event of the PMU in a group that rotates: the group's place by runtime. Valid
+    /// as long as the group is at `place`.
     runtime: AtomicU64,
+    /// The place at which the group was put (`group_index`).
     place: AtomicU64,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Precise events on AMD's processors. Their core PMU has none; instruction-based sampling (IBS)
-//! does, whose PMUs the kernel's own driver (`arch/x86/events/amd/ibs.c`) keeps serving.
+//! Precise events on AMD's processors. The core PMU has none. Instruction-based sampling (IBS) has
+//! them; the kernel's own driver (`arch/x86/events/amd/ibs.c`) keeps serving its PMUs.
 
 use crate::{
     bindings,

@@ -50,13 +50,13 @@ impl<T: InternalOperations> OnCpu<'_, T> {
     ///
     /// Events for control groups are left out: it is not known here whether they should count.
     ///
-    /// To be called in an interrupt outside of the PMU's callbacks.
+    /// To be called outside of the PMU's callbacks and of NMIs, without a lock of the perf core.
     pub fn for_each_inactive(&self, mut f: impl FnMut(&Event<T>, InactiveGroup)) {
         if !self.pmu().internals().is_open() {
             return;
         }
-        // SAFETY: The PMU is registered: before that ends, `close()` says so, and then waits for
-        // all that run with interrupts off.
+        // SAFETY: The PMU is open, so it is registered: before that ends, `close_resched()` closes
+        // it, and waits for all code that runs with interrupts off, such as this.
         let here = unsafe { rotation::this_context(self.pmu().as_raw()) };
         // SAFETY: `here` is valid while the PMU is registered. Before it is unregistered,
         // `close_resched()` waits for all code that runs with interrupts off, such as this. The

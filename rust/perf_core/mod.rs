@@ -91,6 +91,8 @@ use tree::is_of_cgroup;
 /// The flag of software events, and of groups that the perf core treats as groups of software
 /// events.
 const SOFTWARE: i32 = bindings::RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE;
+/// The same flag, in the `group_caps` of a group that the perf core is to offer even if the PMU has
+/// refused an earlier one.
 const OFFER_ALWAYS: i32 = SOFTWARE;
 
 const ERROR: bindings::perf_event_state = bindings::perf_event_state_PERF_EVENT_STATE_ERROR;
@@ -200,8 +202,8 @@ impl<T: InternalOperations> CpuState<T> {
         &self.offers
     }
 
-    /// Withdraws the requests to the perf core. If this changes the order of groups, makes the perf
-    /// core offer all groups again. If a turn has been ended, measures its cost.
+    /// Withdraws the requests to the perf core. If this moves waiting groups forward, makes the
+    /// perf core offer all groups again. If a turn has been ended, measures its cost.
     ///
     /// # Safety
     ///

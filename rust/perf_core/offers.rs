@@ -32,8 +32,9 @@ const OFFERS: usize = 32;
 /// Both leaders of an entry are in one context. Only callbacks on this CPU use the value, not in an
 /// NMI.
 pub(in crate::perf_core) struct Offers {
-    /// The offered groups, some of them with the flag. Each with the group in front of which it
-    /// moves, or behind which if that group was placed; null if it does not move.
+    /// The groups that are offered, which have the flag [`OFFER_ALWAYS`], or only moved. Each with
+    /// the group in front of which it moves, or behind which if that group was placed; null if it
+    /// does not move.
     groups: [[AtomicPtr<bindings::perf_event>; 2]; OFFERS],
     /// The contexts whose order is kept.
     kept: [AtomicPtr<bindings::perf_event_context>; 2],
@@ -48,9 +49,11 @@ impl Offers {
         }
     }
 
-    /// Offers the group of `leader` if it `may_pass`, and moves it once it has found a place;
-    /// otherwise only moves it. The group moves in front of `before`, or behind it if `before` has
-    /// a place. For a group that is already in the list, the first request holds.
+    /// Requests to move the group of `leader` in front of the group of `before`, or behind it if
+    /// that has a place. If the group of `leader` `may_pass`, it is also offered, and moves only if
+    /// it then finds a place; otherwise it moves only if it still waits.
+    ///
+    /// Does nothing if the group is in the list already, or the list is full.
     ///
     /// # Safety
     ///

@@ -13,12 +13,12 @@
 //! and not running, so a later count is known to be incomplete.
 //!
 //! Each event waits by itself, an inherited one as well as its parent. If the task has moved to
-//! another CPU meanwhile, its group leaves the error state and is tried when the task is next
-//! scheduled.
+//! another CPU meanwhile, its group leaves the error state once there is room on the CPU where it
+//! waits, and is tried when the task is next scheduled.
 //!
 //! Some groups stay in the error state until the user enables them: groups for control groups,
-//! whose time the perf core accounts in places that this layer cannot reach, and more than
-//! [`SLOTS`] groups on a CPU.
+//! whose time the perf core accounts in places that this layer cannot reach, and, while [`SLOTS`]
+//! groups wait on a CPU, any other group there.
 //!
 //! A group that is disabled while it is in the error state no longer waits.
 //! [`DisableWatch`](crate::perf_core::DisableWatch) detects this; without one, no group is tried
@@ -194,7 +194,7 @@ enum Verdict {
     Retry,
     /// There is no place for the group yet.
     Waits,
-    /// The group was enabled, disabled or closed.
+    /// The group was enabled, disabled or closed, or is not to be tried again.
     Gone,
 }
 

@@ -174,8 +174,8 @@ impl<T: InternalOperations> Drop for Registration<T> {
     }
 }
 
-/// Requests to end turns, which overflows may make until the last event has gone. Dropping waits
-/// for them.
+/// The work that ends turns or begins them again, which enabling the PMU may queue until the last
+/// event has gone. Dropping waits for it.
 struct Turns<T: InternalOperations>(Arc<perf::Pmu<T>>);
 
 impl<T: InternalOperations> Drop for Turns<T> {

@@ -32,8 +32,8 @@ use kernel::{
 
 /// Binds `perf_pmu_resched()`, which [`Pmu::resched`](Pmu::resched) needs.
 ///
-/// Fails with `ENOENT` or the error of `register_kprobe()` if the function cannot be found; needs
-/// `CONFIG_KPROBES`. Process context.
+/// Fails with `ENOMEM`, or with the error of `register_kprobe()` if the function cannot be found;
+/// needs `CONFIG_KPROBES`. Process context.
 pub fn bind_perf_pmu_resched() -> Result {
     let address = address_of(c"perf_pmu_resched")?;
     // SAFETY: This is the address of the function that has the static call's type.

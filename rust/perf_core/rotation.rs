@@ -18,9 +18,9 @@ use kernel::{
     interrupt::LocalInterruptDisabled, //
 };
 
-/// Stops the timers of `pmu`, and keeps them stopped.
+/// Stops the timers of `pmu`, and keeps them stopped until [`allow`] is called.
 ///
-/// Events do not rotate any more. Process context.
+/// Until then, events do not rotate. Process context.
 ///
 /// # Safety
 ///
@@ -74,7 +74,8 @@ pub(in crate::perf_core) unsafe fn allow(pmu: *mut bindings::pmu) {
     };
 }
 
-/// Returns whether this CPU's timer has expired and its function is running.
+/// Returns whether this CPU's timer has expired and its function is running. Also returns true
+/// after [`stop`].
 ///
 /// # Safety
 ///
@@ -164,9 +165,10 @@ unsafe fn stop_one(context: *mut bindings::perf_cpu_pmu_context) {
             &raw mut (*context).hrtimer,
         );
         loop {
-            // The perf core starts the timer only if `hrtimer_active` is 0, and only the timer's
-            // function sets it to 0, both under the lock. So with `hrtimer_active` at 1 and the
-            // timer cancelled, the timer stays stopped.
+            // The perf core starts the timer only if `hrtimer_active` is 0. Only the timer's
+            // function sets it to 0, and `stop_here()` if it has cancelled the timer. All of this
+            // happens under the lock. So with `hrtimer_active` at 1 and the timer cancelled, the
+            // timer stays stopped.
             bindings::rpmu_helper_raw_spin_lock_irq(lock);
             let stopped = (*context).hrtimer_active != 0 && !bindings::hrtimer_active(timer);
             (*context).hrtimer_active = 1;

@@ -14,8 +14,8 @@
 //! software groups, `PERF_EV_CAP_SOFTWARE` in `group_caps`, until the PMU is enabled. Then the
 //! groups that have found a place move in front of the refused one
 //! ([`Offers::take_back`](super::offers::Offers::take_back)), so that next time they are offered
-//! first, without a flag. Groups that cannot have the flag move there at once, and all groups are
-//! offered again ([`Scheduling::bring_forward`]).
+//! first, without a flag. Groups that cannot have the flag move there without having found a place,
+//! and all groups are offered again ([`Scheduling::bring_forward`]).
 //!
 //! # Locks
 //!
@@ -116,13 +116,13 @@ impl<'a, T: InternalOperations> Scheduling<'a, T> {
         // `group` is not a software event. By the type invariant of `CpuState`, the offers are
         // taken back when the perf core enables the PMU. It does so before it unlocks the context:
         // in `perf_event_context_sched_in()`, `ctx_resched()`, `perf_cgroup_switch()` and
-        // `perf_rotate_context()`, and around each event.
+        // `perf_rotate_context()`, or otherwise in `event_sched_in()`.
         unsafe { offers.push(group.0, self.group(event).0, true) };
     }
 
-    /// Moves `group` when the PMU is enabled: in front of the group of `event` if that is refused,
-    /// otherwise behind it. This also works for groups that cannot be offered. The perf core then
-    /// offers all groups of this CPU again, if
+    /// Moves `group` when the PMU is enabled, if it still waits then: in front of the group of
+    /// `event` if that is refused, otherwise behind it. This also works for groups that cannot be
+    /// offered. The perf core then offers all groups of this CPU again, if
     /// [`bind_perf_pmu_resched()`](crate::perf_core::bind_perf_pmu_resched) has succeeded.
     ///
     /// [`may_offer`](Self::may_offer) must have returned true.

@@ -89,8 +89,8 @@ fn trace_schedule<T: Operations>(event: &Event<T>, counter: u32) {
     }
 }
 
-/// Traces that an event, or the group of `members` events that it leads, got no counter. `counters`
-/// are the counters that the event may use.
+/// Traces that `event` got no counter, or that the `members` events of a group, of which `event` is
+/// the first, did not fit together. `counters` are the counters that any of them may use.
 #[inline]
 pub fn place_failed<T: Operations>(
     event: &Event<T>,

@@ -45,7 +45,7 @@ pub(super) unsafe fn is_of_cgroup(event: *mut bindings::perf_event) -> bool {
     };
 }
 
-/// The subtree of a group.
+/// A part of the tree: the groups for one CPU (-1 for any), one PMU and one control group, or none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Subtree {
     pub(super) cpu: i32,
@@ -257,7 +257,8 @@ pub(super) unsafe fn for_each_subtree(
     }
 }
 
-/// Calls `f` with the ids of the control groups of the task on this CPU.
+/// Calls `f` with the ids of the control groups of the task on this CPU: first its own, then the
+/// ancestors from the inside outwards.
 ///
 /// # Safety
 ///

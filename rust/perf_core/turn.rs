@@ -48,12 +48,12 @@ pub(in crate::perf_core) struct Turn {
     begins_again: AtomicBool,
     /// The time at which the timer was made to expire; 0 once the PMU has been enabled afterwards.
     began: AtomicU64,
-    /// The time of the last end of a turn, or of the last request that was refused because of its
+    /// The time at which a turn was last ended early, or a request was last refused because of its
     /// [`EndCost`].
     last: AtomicU64,
-    /// The time of the last end of a turn.
+    /// The time at which a turn was last ended early.
     ended: AtomicU64,
-    /// The nanoseconds that the last end took.
+    /// The nanoseconds that this took.
     cost: AtomicU64,
 }
 
@@ -61,13 +61,13 @@ pub(in crate::perf_core) struct Turn {
 /// that the cost is measured again.
 const LONG_AGO: u64 = 64;
 
-/// The cost of ending turns on a CPU.
+/// The cost of ending turns early on a CPU.
 #[derive(Clone, Copy)]
 pub struct EndCost {
     /// The nanoseconds since a turn was last ended early, or since a request was last refused. If
     /// the last early end is long ago, refused requests are ignored.
     pub since: u64,
-    /// The nanoseconds that the last end took.
+    /// The nanoseconds that the last early end took; 0 if there was none.
     pub cost: u64,
 }
 
@@ -153,7 +153,8 @@ impl Turn {
             return;
         }
         // The timer expires as soon as interrupts are on. If something else enables the PMU before,
-        // no group has waited; a later, regular end must not be measured from here.
+        // no group has waited, or another interrupt has come first: a later, regular end must not
+        // be measured from here.
         self.began.store(0, Relaxed);
         // SAFETY: By the type invariant `pmu` is the PMU that contains this value: it was stored
         // before `began`.
@@ -170,8 +171,9 @@ impl Turn {
 }
 
 impl<T: InternalOperations> Pmu<T> {
-    /// Waits until no turn is being ended or begun again. Overflows of remaining events may still
-    /// end further turns. Process context.
+    /// Waits until no turn is being ended or begun again. While there are events,
+    /// [`begin_again`](Turn::begin_again) may queue the work again; the work does nothing if the
+    /// PMU is not open. Process context.
     pub(in crate::perf_core) fn finish_turns(&self) {
         for state in self.data_of_cpus() {
             // SAFETY: The irq_work is initialised, and this is process context.
