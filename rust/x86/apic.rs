@@ -20,8 +20,9 @@ use kernel::interrupt::LocalInterruptDisabled;
 pub struct Lvtpc(u32);
 
 impl Lvtpc {
-    /// Returns whether the entry is masked, so that overflows raise no interrupt. The APIC sets the
-    /// mask bit when it delivers a performance monitoring interrupt.
+    /// Returns whether the entry is masked, so that overflows raise no interrupt. Intel's APICs set
+    /// the mask bit when they deliver a performance monitoring interrupt; AMD's do not
+    /// (`amd_pmu_v2_handle_irq()`, `arch/x86/events/amd/core.c`).
     pub fn masked(self) -> bool {
         self.0 & bindings::APIC_LVT_MASKED != 0
     }
@@ -37,7 +38,8 @@ pub fn lvtpc(_irqs: &LocalInterruptDisabled) -> Lvtpc {
 
 /// Lets the next overflow on this CPU raise an NMI.
 ///
-/// The APIC masks the entry when it delivers the interrupt, so a handler has to arm it again.
+/// A handler has to arm the entry again if the APIC [masks](Lvtpc::masked) it when it delivers the
+/// interrupt.
 #[inline]
 pub fn lvtpc_arm(irqs: &LocalInterruptDisabled) {
     write(bindings::APIC_DM_NMI, irqs);

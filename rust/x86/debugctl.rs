@@ -34,8 +34,8 @@ pub(super) fn has(bits: Bits, _irqs: &LocalInterruptDisabled) -> bool {
 
 /// Clears and sets bits on this CPU. Writes the register only if its value changes.
 ///
-/// Any context: an NMI in between changes no bits but those of [`Bits`], and restores these for the
-/// code that it has interrupted.
+/// Any context: an NMI in between changes only bits of [`Bits`] and, while an event of BTS is open,
+/// the bits of BTS, and restores them for the code that it has interrupted.
 #[inline]
 pub(super) fn change(clear: Bits, set: Bits, _irqs: &LocalInterruptDisabled) {
     let before = read();

@@ -10,9 +10,10 @@
 //! memory; check this before you add a register. (PEBS's registers can only be written through
 //! [`DebugStore`](super::intel::ds::DebugStore).)
 //!
-//! This is the driver's only map of registers. All accesses use the kernel's own accessors, so that
-//! paravirtualisation and the tracepoints `msr:read_msr` and `msr:write_msr` work as they do for
-//! the built-in driver.
+//! Other files of this layer access a few more registers, by the kernel's names for them:
+//! IA32_DEBUGCTL, EFER, TSX_FORCE_ABORT, PEBS_ENABLE and PEBS_DATA_CFG. All accesses use the
+//! kernel's own accessors, so that paravirtualisation and the tracepoints `msr:read_msr` and
+//! `msr:write_msr` work as they do for the built-in driver.
 //!
 //! Names and numbers: Intel SDM volume 4, table 2-2; AMD APM volume 2, appendix A.
 //!
@@ -105,16 +106,17 @@ impl Msr {
     /// older branches follow.
     pub(super) const AMD_SAMP_BR_FROM: Self = Self(0xc001_0300);
 
-    /// Returns the register `n` after this one. This one must belong to counter or branch 0, and
-    /// the result to a counter or branch that the processor has.
-    // INVARIANT: Only `perfmon` and `lbr` of both vendors call this function, with numbers of
-    // counters and branches.
+    /// Returns the register whose number is higher by `n`. This one must belong to a counter or
+    /// branch, and the result to a counter or branch that the processor has, or that is being
+    /// probed.
+    // INVARIANT: Only `perfmon` and `lbr` of both vendors call this function, with the distances
+    // between registers of counters and branches.
     #[inline]
     pub(super) const fn nth(self, n: u32) -> Self {
         Self(self.0.wrapping_add(n))
     }
 
-    /// Returns the register's number, for messages.
+    /// Returns the register's number, for messages and for the kernel's functions.
     #[inline]
     pub const fn number(self) -> u32 {
         self.0
@@ -152,7 +154,7 @@ impl Msr {
     }
 }
 
-/// A read-only register of the performance monitoring unit.
+/// A register of the performance monitoring unit that safe code can only read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadOnlyMsr(u32);
 

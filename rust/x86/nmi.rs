@@ -53,8 +53,9 @@ const NAME: &CStr = c"rpmu";
 pub trait Handler: Send + Sync {
     /// Called for every NMI of a CPU, on that CPU, whatever raised it.
     ///
-    /// Returns the number of sources that it has handled. After 0, the kernel calls other handlers.
-    /// After more than 1, the kernel tolerates one unknown NMI soon afterwards.
+    /// Returns the number of sources that it has handled. The kernel adds the results of all
+    /// handlers of local NMIs. If the sum is 0, it looks for sources outside of the CPU; if it is
+    /// more than 1, it tolerates one unknown NMI soon afterwards.
     ///
     /// # Context
     ///

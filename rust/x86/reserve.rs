@@ -40,7 +40,8 @@ use kernel::{
 /// A register for which the kernel has a reservation bit.
 #[derive(Clone, Copy)]
 pub enum Register {
-    /// A general-purpose counter, by its first address, IA32_PMCx.
+    /// A general-purpose counter: Intel's by its first address, IA32_PMCx; AMD's by the address at
+    /// which the driver accesses it.
     Counter(Msr),
     /// An event select.
     Select(Msr),

@@ -133,8 +133,8 @@ fn set_recording(on: bool, irqs: &LocalInterruptDisabled) {
     };
     if after != before {
         // SAFETY: The bit only controls the recording of branches, and the other bits keep their
-        // values: the kernel changes none of them. A fault is caught by the accessor's exception
-        // table entry.
+        // values: the kernel changes them only on processors with BRS, without LbrExtV2
+        // (`arch/x86/events/amd/brs.c`). A fault is caught by the accessor's exception table entry.
         unsafe { bindings::rpmu_helper_wrmsrq(register.number(), after) }
     }
 }

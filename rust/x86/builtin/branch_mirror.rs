@@ -4,8 +4,8 @@
 //! driver is in charge.
 //!
 //! `bpf_get_branch_snapshot()` stops the recording in any context, NMIs included. If `lbr_users` is
-//! not 0, it reads the records and keeps the kinds in `br_sel`. Then it writes the value behind
-//! `lbr_sel` to LBR_SELECT, on AMD's only if `lbr_select` is set, and starts the recording again
+//! not 0, it then reads the records, keeps the kinds in `br_sel`, writes the value behind `lbr_sel`
+//! to LBR_SELECT, on AMD's only if `lbr_select` is set, and starts the recording again
 //! (`intel_pmu_snapshot_branch_stack()`, `arch/x86/events/intel/core.c`;
 //! `amd_pmu_v2_snapshot_branch_stack()`, `arch/x86/events/amd/core.c`). When KVM turns SVM on or
 //! off, AMD's built-in driver does the same without reading records, and only if `lbr_users` is not

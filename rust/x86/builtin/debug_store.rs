@@ -22,8 +22,8 @@ impl StoreOfCpu {
     pub fn get(&self) -> Option<DebugStore<'_>> {
         // SAFETY: `x86_reserve_hardware()` has set the member to a debug store in the CPU's entry
         // area (`alloc_ds_buffer()`, `arch/x86/events/intel/ds.c`), which stays until the hardware
-        // is released. The driver keeps the hardware reserved (`x86::reserve`) as long as it has
-        // events, and calls this only for events.
+        // is released. Only callbacks call this: of the PMU, NMIs, hotplug and syscore. The driver
+        // keeps the hardware reserved (`x86::reserve`) while any of these are registered.
         unsafe { DebugStore::new(self.0.load(Relaxed)) }
     }
 }

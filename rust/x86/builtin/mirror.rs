@@ -15,7 +15,8 @@
 //! it masks out all counters that are not to run.
 //!
 //! KVM keeps counters of precise events from running in virtual machines, where records would go to
-//! guest addresses. It reads `pebs_enabled`, which it also writes to PEBS_ENABLE after a guest, and
+//! guest addresses. It reads `pebs_enabled`, which it also writes to PEBS_ENABLE after a guest, as
+//! `bpf_get_branch_snapshot()` does after a snapshot (`intel_pmu_enable_all()`), and
 //! `active_pebs_data_cfg`. The built-in driver itself writes PEBS_DATA_CFG only if
 //! `active_pebs_data_cfg` differs from the wanted value, and skips records whose length does not
 //! match the last value that it wrote (`intel_pmu_pebs_enable()`, `intel_pmu_drain_pebs_icl()`,

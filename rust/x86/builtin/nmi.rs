@@ -4,8 +4,9 @@
 //!
 //! It stays registered as long as the kernel runs. While `active_events` is not 0, it calls the
 //! driver by the static call `x86_pmu_handle_irq`, measures the time, and reports it to the perf
-//! core. Besides the built-in driver, only the drivers of Intel PT and BTS increment
-//! `active_events` (`x86_add_exclusive()`, `arch/x86/events/core.c`).
+//! core. Besides the built-in driver, `x86_add_exclusive()` (`arch/x86/events/core.c`) increments
+//! `active_events`: for each event of Intel PT and BTS, and for each
+//! [`NoTracers`](crate::x86::branches::NoTracers) of this driver.
 //!
 //! A driver that replaces the built-in one directs the static call to itself. If it registered a
 //! second handler instead, the kernel would time two handlers for each NMI (`nmi_handle()`,
@@ -36,8 +37,8 @@ use kernel::{
     },
 };
 
-/// The amount that this module has added to `active_events`. It is never too high, so that no event
-/// of a tracer is missed.
+/// The amount that [`Handler::direct`] has added to `active_events`. It is never too high, so that
+/// no event of a tracer is missed.
 static OWN: AtomicI32 = AtomicI32::new(0);
 
 /// The function that the built-in driver's NMI handler calls.
@@ -83,8 +84,9 @@ impl Handler {
         unsafe { Atomic::<i32>::from_ptr(self.active.as_ptr().cast()) }
     }
 
-    /// Returns whether the handler serves events of other drivers. May briefly return true without
-    /// such events, while the handler is being [directed](Self::direct) or given back. Any context.
+    /// Returns whether the handler may serve events of other drivers. Without such events, also
+    /// returns true while there is a [`NoTracers`](crate::x86::branches::NoTracers), and briefly
+    /// while the handler is being [directed](Self::direct) or given back. Any context.
     #[inline]
     pub(in crate::x86) fn serves_others(&self) -> bool {
         self.active().load(Relaxed) > OWN.load(Ordering::Relaxed)

@@ -32,7 +32,8 @@ impl Lbr {
     /// Finds the registers for `depth` branches on this CPU. Returns [`None`] if one is missing or
     /// does not hold what is written to it: hypervisors may leave them out.
     ///
-    /// All registers keep their values. All CPUs must be alike. Mainline: `intel_pmu_init()`,
+    /// All registers keep their values, except that the records of architectural LBRs are reset if
+    /// branches are not being recorded. All CPUs must be alike. Mainline: `intel_pmu_init()`,
     /// `check_msr()`, `arch/x86/events/intel/core.c`, which also tries all registers;
     /// `from_to_write` corresponds to its `lbr_from_signext_quirk_wr()`.
     pub fn probe(

@@ -120,7 +120,7 @@ impl Tracers {
     }
 
     /// Pauses the BTS event of this CPU, if there is one, until the result is dropped. Returns
-    /// [`None`] without BTS, and while no event of a tracer is open.
+    /// [`None`] without BTS, and if no event of a tracer [may be open](Self::are_used).
     #[inline]
     pub fn pause_bts<'a>(&self, nmi: &'a NmiContext) -> Option<PausedBts<'a>> {
         (self.has_bts && self.are_used()).then(|| {
