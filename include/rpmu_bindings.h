@@ -50,7 +50,7 @@ u64 rpmu_helper_max_period(void);
 const char *rpmu_helper_policy(void);
 const char *rpmu_helper_release(void);
 
-/* bindgen does not evaluate BIT() and PAGE_SIZE. */
+/* bindgen does not evaluate BIT(), PAGE_SIZE and _IO(). */
 static const int RUST_CONST_HELPER_PERF_EV_CAP_SOFTWARE = PERF_EV_CAP_SOFTWARE;
 static const int RUST_CONST_HELPER_PERF_EV_CAP_SIBLING = PERF_EV_CAP_SIBLING;
 static const u32 RUST_CONST_HELPER_PEBS_BUFFER_SIZE = PEBS_BUFFER_SIZE;

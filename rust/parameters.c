@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module's version and its parameters, which root can read in sysfs. The
- * kernel crate's module! supports neither a version nor string parameters, and
- * does not show parameters in sysfs.
+ * The module's version and its parameters, which all users can read in sysfs.
+ * The kernel crate's module! supports neither a version nor string parameters,
+ * and does not show parameters in sysfs.
  */
 
 #include <linux/compiler.h>

@@ -5,7 +5,7 @@
  *
  * Static calls become direct jumps, which need no retpoline, and no ENDBR at
  * the target (the kernel removes the ENDBR of functions that are never called
- * by pointer). Calls that are not bound do nothing.
+ * by pointer). Calls that are not bound do nothing, and return 0.
  */
 
 #include <linux/kallsyms.h>

@@ -23,7 +23,7 @@
 )]
 
 use kernel::ffi;
-// A macro of the kernel crate reads the key of a tracepoint.
+// `static_branch_unlikely!` expects the kernel crate's `static_key_false` in a tracepoint.
 #[cfg(CONFIG_TRACEPOINTS)]
 pub use kernel::bindings::tracepoint;
 use pin_init::MaybeZeroable;
@@ -41,7 +41,7 @@ include!(env!("RPMU_BINDINGS"));
 // SAFETY: The type has a size of zero, so it adds no bits that could be invalid when zero.
 unsafe impl<T> kernel::prelude::Zeroable for __IncompleteArrayField<T> {}
 
-// SAFETY: The type is a transparent wrapper of `Storage`.
+// SAFETY: The only member of the type is a `Storage`.
 unsafe impl<Storage> kernel::prelude::Zeroable for __BindgenBitfieldUnit<Storage> where
     Storage: kernel::prelude::Zeroable
 {

@@ -16,7 +16,8 @@ use kernel::{
     prelude::*, //
 };
 
-/// Calls `f` on `cpu` in an interrupt, and waits until it has returned.
+/// Calls `f` on `cpu` with interrupts off, and waits until it has returned. On another CPU, `f`
+/// runs in an interrupt.
 ///
 /// Fails with `ENXIO`, without calling `f`, if the CPU is offline. Process context with interrupts
 /// on. `f` must not sleep.

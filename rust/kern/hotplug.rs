@@ -19,8 +19,8 @@ use kernel::{
 };
 
 /// The hotplug state of [`Callbacks::starting`] and [`Callbacks::dying`], which the CPU itself
-/// calls. While a CPU comes up, `starting` precedes the perf core's events; while it goes down, the
-/// perf core removes the CPU's own events before `dying` (`CPUHP_AP_PERF_ONLINE`).
+/// calls. When a CPU comes up, the perf core puts events on it only after `starting`; when it goes
+/// down, the perf core removes the CPU's own events before `dying` (`CPUHP_AP_PERF_ONLINE`).
 ///
 /// The kernel has no dynamic states in this section, and the built-in driver occupies x86's state.
 /// This file uses the state of Arm's PMU drivers, which x86 kernels lack. It comes after x86's

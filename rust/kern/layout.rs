@@ -120,8 +120,11 @@ impl Running {
             .try_for_each(|line| self.offset_of(line).map(drop))
     }
 
-    /// Returns the offset of a member in the running kernel. Fails if its size differs from the
-    /// line's, or if its offset differs although it [has to be the same](Line::is_fixed).
+    /// Returns the offset of a member in the running kernel; 0 for a structure itself. Fails if it
+    /// is not found, if its size differs from the line's, or if its offset differs although it [has
+    /// to be the same](Line::is_fixed).
+    ///
+    /// If the layouts are assumed, returns the line's offset, and fails if there is none.
     pub(crate) fn offset_of(&self, line: &Line) -> Result<u32, Mismatch> {
         let mismatch = |found| Mismatch { line: *line, found };
         let Some(btf) = &self.btf else {

@@ -20,8 +20,8 @@ use kernel::{
 /// has one.
 ///
 /// Registers a kprobe, which looks up the function. The probe is disabled, so the function is not
-/// changed. Fails with `ENOENT` or the error of `register_kprobe()`; needs `CONFIG_KPROBES`.
-/// Process context.
+/// changed. Fails with `ENOMEM` or the error of `register_kprobe()`, such as `ENOENT`; needs
+/// `CONFIG_KPROBES`. Process context.
 pub(crate) fn address_of(function: &'static CStr) -> Result<*mut c_void> {
     let mut probe = KBox::new(
         bindings::kprobe {

@@ -30,7 +30,7 @@ pub trait Callbacks: Send + Sync {
     fn resume(&self, irqs: &LocalInterruptDisabled);
 
     /// Called before the machine is switched off or restarted, or starts another kernel (kexec).
-    /// All CPUs are online and run tasks. Process context.
+    /// Other CPUs are online and run tasks. Process context.
     fn shutdown(&self);
 }
 
