@@ -3,8 +3,9 @@
 //! The checks of attributes for Intel's PMUs.
 //!
 //! The checks, their order and their errnos are mainline's. This driver does not use BTS, and
-//! refuses requests for it as mainline does on hardware without BTS. Mainline: `x86_pmu_event_init()` to `hsw_hw_config()`, in
-//! `arch/x86/events/core.c` and `arch/x86/events/intel/core.c`.
+//! refuses requests for it as mainline does on hardware without BTS. Mainline:
+//! `x86_pmu_event_init()` to `hsw_hw_config()`, in `arch/x86/events/core.c` and
+//! `arch/x86/events/intel/core.c`.
 //!
 //! Context: as for [`configure`](super::configure).
 
