@@ -358,14 +358,27 @@ static const struct {
 	{ 0x00c2, 4 }, { 0x00c4, 3 }, { 0x00c8, 1 }, { 0x00c0, 6 }, { 0x00c3, 0 }, { 0x0076, 0 },
 };
 
+/* The same branches; but taken conditional branches instead of those not taken. */
+static const __u64 gracemont_events[USER_EVENTS] = {
+	0x00c4, 0x7ec4, 0xf9c4, 0xf7c4, 0xfec4, 0xc0c4,
+};
+
+static __u64 different_config(unsigned int i)
+{
+	if (is_amd())
+		return amd_events[i].config;
+	if (cpu_model() == MODEL_GRACEMONT)
+		return gracemont_events[i];
+	if (cpu_model() >= MODEL_ICE_LAKE && intel_events[i].config == 0x01c4)
+		return 0x11c4;
+	return intel_events[i].config;
+}
+
 struct perf_event_attr different_event(unsigned int i)
 {
-	unsigned int nr = i % USER_EVENTS;
-	__u64 config = is_amd() ? amd_events[nr].config : intel_events[nr].config;
+	__u64 config = different_config(i % USER_EVENTS);
 	struct perf_event_attr attr;
 
-	if (cpu_model() >= MODEL_ICE_LAKE && config == 0x01c4)
-		config = 0x11c4;
 	attr = counting_anywhere(PERF_TYPE_RAW, config);
 	if (i >= USER_EVENTS)
 		attr.exclude_kernel = !attr.exclude_kernel;
