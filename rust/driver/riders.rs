@@ -307,10 +307,12 @@ impl Driver {
             counts.set_shared();
         }
         event.data().shared.set_has_owner(true);
-        event::hold(event, counter);
         if event.is_stopped() {
+            event::hold(event, counter);
             event.update_userpage();
         } else {
+            // The event holds the counter once it has begun to count. Otherwise a read, as by a BPF
+            // program on the tracepoint of RDPMC, would add what the counter has counted before.
             self.start_shared(cx, (counter, id, event), shared, shadow);
         }
         trace::schedule(event, counter.index());
@@ -475,6 +477,10 @@ impl Driver {
             if let Some((owner_id, owner)) = owner.filter(|(_, owner)| !owner.is_stopped()) {
                 owner.data().shared.set_has_owner(true);
                 riders.insert(owner_id.index());
+                if owner.is_stopped() {
+                    // By an NMI, which has found it neither among the riders nor as the owner.
+                    riders.remove(owner_id.index());
+                }
                 owner.update_userpage();
             }
             shared.set_halted(counter.mask(), false);
@@ -511,8 +517,11 @@ impl Driver {
         shared.deactivate(counter);
         match shared.last_event(counter) {
             Some(owner) if owner != id => {
-                // An NMI has stopped the event since.
-                shared.activate(counter, owner);
+                // An NMI has stopped the event since; and the counter, if it has also stopped the
+                // next owner.
+                if !shared.halted().contains(counter) {
+                    shared.activate(counter, owner);
+                }
                 return;
             }
             _ => {}
@@ -660,8 +669,10 @@ impl Driver {
         }
         shared.halt(counter);
         shared.run(&self.hardware, cx.irqs());
-        if let Some((owner_id, owner)) = shared.owner(cx, counter).filter(|_| !is_halted) {
-            counts.freeze(Some(owner));
+        let owner = shared.owner(cx, counter);
+        // Also if the counter is halted: an overflow that does not end leaves the total as it is.
+        counts.freeze(owner.map(|(_, owner)| owner));
+        if let Some((owner_id, owner)) = owner.filter(|_| !is_halted) {
             owner.data().shared.set_has_owner(true);
             riders.insert(owner_id.index());
             owner.update_userpage();
