@@ -108,7 +108,10 @@ static void check_access(struct __test_metadata *_metadata, const struct sample 
 	EXPECT_EQ(kind == STORES ? PERF_MEM_OP_STORE : PERF_MEM_OP_LOAD, op(sample));
 }
 
-/* On Golden Cove, Redwood Cove and Gracemont, records have the instruction's latency and the cache latency. */
+/*
+ * On Golden Cove, Redwood Cove and Gracemont, records have the instruction's latency
+ * and the cache latency.
+ */
 static bool has_two_latencies(void)
 {
 	return cpu_model() >= MODEL_GOLDEN_COVE;
