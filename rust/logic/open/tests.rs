@@ -216,6 +216,18 @@ fn checkpointed_sampling_needs_a_long_period() {
     }
 }
 
+#[test]
+fn aux_output_needs_a_precise_event() {
+    let mut haswell = haswell();
+    haswell.capabilities.pebs_format = Some(PebsFormat::Nehalem);
+    let mut attr = raw(0x00c4 | EventSelect::IN_TX | EventSelect::ANY);
+    attr.aux_output = true;
+    assert_eq!(permitted(&haswell, &attr), Err(Refusal::AuxOutput));
+    // The perf core refuses the precise event.
+    (attr.config, attr.precise_ip, attr.sample_period) = (0x00c4, 1, 100_003);
+    assert!(permitted(&haswell, &attr).is_ok());
+}
+
 /// Combines each fault with all faults that mainline checks for later: the first one is reported.
 #[test]
 fn refusals_in_mainlines_order() {
@@ -231,7 +243,6 @@ fn refusals_in_mainlines_order() {
         (Refusal::ExtraRegisterValue, |attr| (attr.config, attr.config1) = (0x01b7, 1 << 12)),
         (Refusal::BranchCounters, |attr| attr.branch_sample_type = 1 << 19),
         (Refusal::BranchStack, |attr| attr.branch_sample_type = 1 << 3),
-        (Refusal::AuxOutput, |attr| attr.aux_output = true),
         (Refusal::TransactionFilter, |attr| attr.config |= EventSelect::IN_TX | EventSelect::ANY),
         (Refusal::TransactionFilter, |attr| {
             attr.config |= EventSelect::IN_TX;
