@@ -8,6 +8,8 @@
 #include "kselftest_harness.h"
 #include "perf_util.h"
 
+OWN_COUNTERS()
+
 #define COUNTERS	4
 /* CPU/IO requests to memory or I/O: an event of the northbridge. */
 #define NORTHBRIDGE	0x1fe9

@@ -10,9 +10,10 @@
 
 #define COPIES		2
 #define EVENTS		USER_EVENTS
+/* Thirty rotations, where timers have the resolution of a tick. */
 #define TIME_NS		120000000
 #define PASSES		4000UL
-/* Where timers have the resolution of a tick, a rotation is 3.3 % of this time. */
+/* Percentage points between the shares of two runs. */
 #define TOLERANCE	3.0
 
 FIXTURE(two_copies)
@@ -143,7 +144,8 @@ static void count_passes(unsigned long n)
 
 /*
  * As many events as there are counters count all the time in both copies, and
- * exactly: three times as many passes are counted as in an equal run before.
+ * exactly: a second run, equal but for three times as many passes, adds three times
+ * the count of the first one.
  */
 TEST_F(two_copies, counts)
 {
@@ -153,7 +155,7 @@ TEST_F(two_copies, counts)
 	int run, copy, i;
 
 	if (!on_rpmu() && COPIES * events > (int)gp_counters())
-		SKIP(return, "each event has a counter of its own");
+		SKIP(return, "the built-in driver does not share counters: too few for two copies");
 	open_copies(_metadata, self, COPIES, events);
 	ASSERT_TRUE(take_cpu(true));
 	for (run = 0; run < 2; run++) {

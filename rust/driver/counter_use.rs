@@ -151,7 +151,8 @@ impl CounterUse {
         }
     }
 
-    /// Records that an event that counts in this `way` gets the counter, which is not shared.
+    /// Records that an event that counts in this `way` gets the counter, which is no
+    /// longer shared.
     #[inline]
     pub(super) fn arrive(&self, way: Way) {
         self.way.store(way as u8, Relaxed);

@@ -108,10 +108,10 @@ impl Shared<'_> {
         }
     }
 
-    /// Counts down the period of `owner`, which stops being the owner, while the counter continues.
+    /// Counts down the period of `owner`, which stops being the owner. The counter is not written:
+    /// it goes on for the next owner.
     ///
-    /// In the PMI, or while it does not handle the counter, which should be
-    /// [stopped](Self::since_write).
+    /// In an NMI, or while the PMI does not handle the counter.
     fn count_down(self, owner: &Event<Driver>) {
         counting::count_down(owner, self.since_write().0);
     }
@@ -297,8 +297,8 @@ impl Driver {
         let counts = shared.uses.on(counter);
         if !counts.is_shared() {
             // In this order: once the counter is marked as shared, the count of the owner follows
-            // the total. It is up to date with the counter's last value, even if a PMI changes that
-            // value before the mark is set.
+            // the total. The owner's count includes all up to the counter's last value, where the
+            // total begins, even if a PMI changes that value before the mark is set.
             let owner = shared.owner(cx, counter);
             let total = counts.shared.begin(owner.is_some());
             if let Some((_, owner)) = owner {
@@ -517,8 +517,8 @@ impl Driver {
         shared.deactivate(counter);
         match shared.last_event(counter) {
             Some(owner) if owner != id => {
-                // An NMI has stopped the event since; and the counter, if it has also stopped the
-                // next owner.
+                // An NMI has stopped the event since, and made a rider the owner. If it has stopped
+                // that one, too, without a further rider, the counter is halted.
                 if !shared.halted().contains(counter) {
                     shared.activate(counter, owner);
                 }
@@ -670,7 +670,8 @@ impl Driver {
         shared.halt(counter);
         shared.run(&self.hardware, cx.irqs());
         let owner = shared.owner(cx, counter);
-        // Also if the counter is halted: an overflow that does not end leaves the total as it is.
+        // Also if the counter is halted: `set_stuck()` halts counters without freezing their
+        // totals.
         counts.freeze(owner.map(|(_, owner)| owner));
         if let Some((owner_id, owner)) = owner.filter(|_| !is_halted) {
             owner.data().shared.set_has_owner(true);

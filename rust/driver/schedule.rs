@@ -527,7 +527,8 @@ impl Operations for Driver {
     }
 
     fn has_user_index(&self, event: &Event<Self>) -> bool {
-        // Without the waiting records, a counter's value does not give the count.
+        // The count includes records that wait in the PEBS buffer, which a reader of the counter
+        // does not see.
         let data = event.data();
         !data.can_wait()
             && data.way() != Way::GuestBranches

@@ -137,7 +137,7 @@ for model in "${models[@]}"; do
 		counters=$one
 		[[ $smp == *,1 ]] || counters=$two
 		driver="$events events, " options=()
-		# The watchdog would take one of four counters.
+		# AMD's CPUs have no fixed counter for the watchdog, and some have only four counters, which a test needs.
 		[[ -n $two ]] || driver=$events options=(--append nmi_watchdog=0)
 		boot "$cpu" "$smp" "models-$name" "${options[@]}"
 		check "$name: the built-in driver has ${driver%, }" says "$driver"

@@ -57,9 +57,11 @@ impl Demands {
 /// The state of rotation on a CPU.
 pub(in crate::driver) struct RotationState {
     pub(super) demands: Demands,
-    /// Set if a group was brought forward since the last end of an interval.
+    /// Set if a group was brought forward since the last end of an interval, and was not put off
+    /// since.
     pub(super) brought_forward: bool,
-    /// Set if groups were placed within this interval, while the threads of the core contended.
+    /// Set if groups were placed since the last end of an interval, outside of a rotation, while
+    /// the threads of the core contended.
     pub(in crate::driver) placed_within: bool,
     /// Set if the last [`may_keep_places`](Self::may_keep_places) has put off groups that were
     /// brought forward.
@@ -85,9 +87,9 @@ impl RotationState {
     }
 
     /// Returns whether refused groups, for which this thread has the right of way, may keep their
-    /// places before the groups that were placed instead of them. With groups that were brought
-    /// forward, they may do so only every other time: otherwise these groups would wait for ever if
-    /// the sibling cannot make way.
+    /// places before the groups that were placed instead of them. Groups that were brought forward
+    /// are put off only every other time: otherwise they would wait for ever if the sibling cannot
+    /// make way.
     pub(in crate::driver) fn may_keep_places(&mut self) -> bool {
         self.put_off = self.brought_forward && !self.put_off;
         let may = self.put_off || !self.brought_forward;

@@ -3,10 +3,10 @@
 //! The counters that a PMI handles, and those that count after it.
 //!
 //! ```text
-//!            activate()            halt(), in an NMI
-//!  inactive ────────────► active ────────────────────► halted
-//!           ◄────────────        ◄────────────────────
-//!            deactivate()          set_halted(.., false)
+//!            activate()            set_halted(.., true), in an NMI
+//!  inactive ────────────► active ─────────────────────────────────► halted
+//!           ◄────────────        ◄─────────────────────────────────
+//!            deactivate()          set_halted(.., false), in an NMI
 //! ```
 //!
 //! A callback that brings the register shadow up to date deactivates halted counters, and then
@@ -31,8 +31,9 @@ pub struct Running<W = AtomicU64> {
     /// The counters that an NMI has stopped while the shadow still has them as running. Includes
     /// inactive ones after overflows that could not be acknowledged.
     halted: W,
-    /// The value of GLOBAL_CTRL after the PMI, from which halted counters are removed. 0 while the
-    /// PMU is disabled, and in a PMI that stops the counters.
+    /// The counters that count while the PMU is enabled, except halted ones. A PMI takes them, and
+    /// sets them again at its end. 0 while the PMU is disabled, and in a PMI that stops the
+    /// counters.
     enabled: W,
 }
 
@@ -119,15 +120,15 @@ impl<W: Word> Running<W> {
         }
     }
 
-    /// Sets the value of GLOBAL_CTRL after the PMI. Unless it is 0, the caller calls
-    /// [`run`](Self::run) next.
+    /// Sets the counters that count while the PMU is enabled. Unless there are none, the caller
+    /// calls [`run`](Self::run) next.
     #[inline]
     pub fn set_enabled(&self, counters: CounterMask) {
         self.enabled.store(counters.bits());
     }
 
-    /// Returns the value of GLOBAL_CTRL after the PMI, and replaces it by 0 until it is
-    /// [set](Self::set_enabled) again. The caller stops the counters next.
+    /// Returns the counters that count while the PMU is enabled, and records that there are none
+    /// until they are [set](Self::set_enabled) again. The caller stops the counters next.
     #[inline]
     pub fn take_enabled(&self) -> CounterMask {
         CounterMask::from_bits(self.enabled.swap(0))

@@ -149,9 +149,9 @@ fn sample(number: u64) -> Sample {
     }
 }
 
-/// Runs instructions as QEMU does, each of which loads, stores and takes a branch: it calls the PMU
-/// when the budget is used up, in blocks of 512 unless it counts each. Returns the numbers of the
-/// instructions that were sampled.
+/// Runs instructions as QEMU does, in blocks of 512 or, with `Counting::Each`, singly, and calls
+/// the PMU when the budget is used up. Each instruction loads, stores and takes a branch. Returns
+/// the numbers of the instructions that were sampled.
 fn run(pmu: &mut Pmu, memory: &mut dyn Memory, instructions: u64) -> Vec<u64> {
     let mut sampled = Vec::new();
     let mut number = 0;
@@ -312,7 +312,7 @@ fn the_event_after_the_overflow_is_sampled() {
                 let core = [state.flags, state.next_ip, r0, r3, r1, r2, r6, r7, r5, r4];
                 assert_eq!(page.record::<10>(at), core);
                 assert_eq!(page.record::<8>(at + 0x50), rest);
-                // The status, no access to memory.
+                // The status; no data address, data source and latency: the event has none.
                 assert_eq!(page.record::<4>(at + 0x90), [2, 0, 0, 0]);
                 if format >= 2 {
                     assert_eq!(page.record::<2>(at + 0xb0), [state.ip, 0]);
@@ -383,7 +383,7 @@ fn a_record_is_lost() {
 }
 
 #[test]
-fn only_precise_events_of_the_first_counters_are_sampled() {
+fn other_events_are_sampled_with_the_adaptive_format_only() {
     const CYCLES: u64 = 0x3c;
     for (cpu, format, _) in MODELS {
         let mut pmu = pmu(cpu);
@@ -417,9 +417,9 @@ fn fixed_counters() {
     }
 }
 
-/// A counter's own PMIs are the same as without PEBS.
+/// The overflow is in the status as without PEBS, until the record.
 #[test]
-fn a_counter_with_int_raises_a_pmi_at_its_overflow() {
+fn an_overflow_is_in_the_status_until_its_record() {
     let mut pmu = pmu(SKYLAKE);
     let mut page = Page::new(END, END, -99);
     select(&mut pmu, 0, COUNTS | INT | INSTRUCTIONS);
@@ -468,7 +468,7 @@ fn writes_disarm() {
     }
 }
 
-/// An instruction that was reported but faults has no record; the next one with the event has.
+/// An instruction that was reported but faults has no record; the next one that counts has.
 #[test]
 fn an_instruction_that_faults_has_no_record() {
     let (mut pmu, mut page) = armed();
@@ -478,7 +478,8 @@ fn an_instruction_that_faults_has_no_record() {
         pmu.retire(true, &counts);
         assert_eq!(pmu.sample_due(), count == 1);
     }
-    // The first one compensates for it.
+    // The count of -1 is subtracted from the first one's, so the second one is the next that
+    // counts.
     assert_eq!(run(&mut pmu, &mut page, 9), [2]);
 }
 
