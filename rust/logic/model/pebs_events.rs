@@ -28,8 +28,8 @@ pub enum PebsData {
     Store,
     /// Nothing. The record has the address of a load (Haswell and later).
     Load,
-    /// Whether a store hit the first level cache. The record has the address of the store (Haswell
-    /// and later).
+    /// The hit or miss of a store in the first level cache. The record has the address of the store
+    /// (Haswell and later).
     StoreAddress,
     /// Nothing. The record has an address, of a load or a store (Haswell and Broadwell:
     /// UOPS_RETIRED.ALL).
