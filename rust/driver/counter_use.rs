@@ -132,7 +132,7 @@ pub(super) struct CounterUse {
     /// written. For a metric: the slots of its share.
     pub(super) last: LastValue,
     /// The total and the riders, if the counter is shared.
-    pub(super) shared: SharedCount,
+    pub(super) shared_count: SharedCount,
     /// The last group read for which the shared counter was read, and the total that it had.
     group_read: AtomicU64,
     group_total: AtomicU64,
@@ -145,7 +145,7 @@ impl CounterUse {
             way: AtomicU8::new(Way::Counter as u8),
             reload: AtomicU64::new(0),
             last: LastValue::default(),
-            shared: SharedCount::default(),
+            shared_count: SharedCount::default(),
             group_read: AtomicU64::new(0),
             group_total: AtomicU64::new(0),
         }

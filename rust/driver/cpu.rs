@@ -8,7 +8,7 @@ use super::{
         Control,
         Hardware, //
     },
-    pmi::shared::PmiState,
+    pmi::state::PmiState,
     rotation::known::RotationState,
     smt::seat::Sharing,
     unit::{
@@ -72,9 +72,9 @@ pub(super) struct Cpu {
     /// The CPU's number.
     pub(super) id: CpuId,
     /// The part that callbacks share with the PMI.
-    pub(super) shared: PmiState,
+    pub(super) pmi_state: PmiState,
     /// The units' state that the PMI uses too.
-    pub(super) units: unit::UnitsShared,
+    pub(super) units: unit::UnitsPmiState,
     /// The part that the CPU shares with its sibling. The PMI does not use it.
     #[pin]
     pub(super) sharing: Sharing,
@@ -126,13 +126,13 @@ impl Cpu {
         try_pin_init!(Self {
             id: cpu,
             own <- CpuCell::init(cpu, CallbackState::new(hardware)),
-            shared <- PmiState::new(
+            pmi_state <- PmiState::new(
                 // AMD's built-in driver has no state of running counters that other code reads.
                 builtin
                     .filter(|_| hardware.amd().is_none())
                     .map(|builtin| builtin.mirror(cpu))
             ),
-            units <- unit::UnitsShared::new(cpu, hardware, builtin),
+            units <- unit::UnitsPmiState::new(cpu, hardware, builtin),
             sharing <- Sharing::new(&hardware.pmu),
         }? Error)
     }
@@ -187,7 +187,7 @@ impl Driver {
         Site {
             id: cpu.id,
             hardware: &self.hardware,
-            shared: &cpu.shared,
+            pmi_state: &cpu.pmi_state,
             irqs,
         }
     }
@@ -202,7 +202,7 @@ impl Driver {
         counters: CounterMask,
     ) -> Option<InPmi<'a>> {
         let branches = self.units.lbr.as_ref()?;
-        branches.read_in_pmi(&cpu.units.lbr, cx, &cpu.shared, counters)
+        branches.read_in_pmi(&cpu.units.lbr, cx, &cpu.pmi_state, counters)
     }
 
     /// Returns the buffer for branches from PEBS records. [`None`] if no branches are recorded, or
@@ -259,7 +259,7 @@ impl Driver {
         };
         own.clear(site);
         self.units.restore(&mut own.units, &cpu.units, site);
-        cpu.shared.withdraw();
+        cpu.pmi_state.withdraw();
         apic::lvtpc_restore(before.lvtpc, irqs);
         // Last: this sets the enable bits in GLOBAL_CTRL as they were found. The event selects stay
         // 0.

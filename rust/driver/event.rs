@@ -81,7 +81,7 @@ pub(crate) struct EventData {
     /// The counter and CPU that the event had last.
     pub(super) last_place: LastPlace,
     /// The event's part of a counter that it shares.
-    pub(super) shared: Ride,
+    pub(super) ride: Ride,
     /// The state of [`perf_core`](crate::perf_core).
     pub(super) internals: EventState,
 }
@@ -113,7 +113,7 @@ impl EventData {
             periods: Periods::new(event.random, random_state),
             turn: Turn::new(),
             last_place: LastPlace::new(),
-            shared: Ride::default(),
+            ride: Ride::default(),
             internals: EventState::default(),
         }
     }

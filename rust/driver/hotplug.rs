@@ -46,7 +46,7 @@ pub(super) fn dying(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
 pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     let cpu = driver.cpus.this_cpu(irqs);
-    if !cpu.shared.is_unknown() {
+    if !cpu.pmi_state.is_unknown() {
         pmu.with_disabled(irqs, |cx| driver.stop_and_restore(cx, cpu));
     } else if let Some(own) = cpu.own.borrow(irqs) {
         // The CPU has had no event yet.
@@ -62,15 +62,15 @@ impl Driver {
             return;
         };
         let active = own.shadow.active();
-        self.pause(cx, active, &cpu.shared, &mut own.shadow);
+        self.pause(cx, active, &cpu.pmi_state, &mut own.shadow);
         for entry in own.schedule.entries() {
             Self::for_each_sharer(cx, &own.riders, entry.event, |event| {
-                self.get_off(cx, event, &cpu.shared);
+                self.get_off(cx, event, &cpu.pmi_state);
                 event.update_userpage();
             });
         }
         // From here on, an NMI handles no overflow.
-        cpu.shared.forget();
+        cpu.pmi_state.forget();
         self.restore(cpu, &mut own, irqs);
         own.close();
     }

@@ -9,7 +9,7 @@
 //!              for all PMUs             machine/cpus     the machine: the PMU of each CPU
 //!                                       core_pmu         a PMU: the state that its CPUs share
 //!  event_init  perf_event_open()        cpu              a CPU: its schedule and register shadow
-//!  schedule    add, del, start, …       pmi/shared       a CPU: the counters that a PMI handles
+//!  schedule    add, del, start, …       pmi/state        a CPU: the counters that a PMI handles
 //!  program     the counters of a plan   pmi/hypervisors  a CPU: values for hypervisors
 //!  counting    values and counts        rotation/known   a CPU: the demand of its contexts
 //!  rotation    the end of an interval   counter_use      a counter: its event, its last value
@@ -56,7 +56,7 @@
 //! | [`pmi::PmiState`]: active counters and their events | callbacks and the PMI on the CPU | atomics, by the protocols of [`logic::pmi`](crate::logic::pmi) |
 //! | [`Sharing`]: the counters of a core's threads | callbacks on the core's CPUs, not the PMI | a lock |
 //! | [`unit::UnitsOwn`]: features | callbacks on the CPU, not the PMI | as part of [`cpu::CallbackState`] |
-//! | [`unit::UnitsShared`]: features | callbacks and the PMI on the CPU | each unit documents it |
+//! | [`unit::UnitsPmiState`]: features | callbacks and the PMI on the CPU | each unit documents it |
 //! | [`counter_use::Uses`]: the use of each counter | callbacks and the PMI on the CPU | atomics |
 //! | [`event::EventData`] | callbacks and the PMI on its CPU; system calls on any CPU | atomics |
 //! | [`machine::common`], [`Hardware`] | all | constant, except settings |

@@ -8,9 +8,9 @@
 
 mod amd;
 mod hypervisors;
-pub(super) mod shared;
+pub(super) mod state;
 
-pub(super) use shared::PmiState;
+pub(super) use state::PmiState;
 
 use super::{
     counter_use::Way,
@@ -58,12 +58,12 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let driver = pmu.ops();
     let hardware = &driver.hardware;
     let cpu = driver.cpus.this_cpu(irqs);
-    let shared = &cpu.shared;
+    let pmi_state = &cpu.pmi_state;
     if let Some(registers) = hardware.amd() {
         return amd::handle(pmu, registers, cpu, nmi);
     }
     let tracing = &driver.common.tracing;
-    if shared.is_unknown() {
+    if pmi_state.is_unknown() {
         return tracing.handle_alone(hardware, nmi);
     }
     let cx = pmu.on_cpu(irqs);
@@ -71,7 +71,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
     let watch = (!nmi.is_timed()).then(Stopwatch::start);
     let bts = tracing.pause_bts(nmi);
     // The interrupted code may be in the middle of disabling the PMU, with counters still running.
-    let enabled = shared.take_enabled();
+    let enabled = pmi_state.take_enabled();
     hardware.stop(irqs);
     let traced = bts.as_ref().map_or(0, PausedBts::interrupt);
     let status = hardware.status(irqs);
@@ -106,11 +106,11 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
         }
         handled
     };
-    shared.set_enabled(enabled);
+    pmi_state.set_enabled(enabled);
     if !enabled.is_empty() {
         driver.units.go_on(&cpu.units, driver.site(cpu, irqs));
     }
-    shared.run(hardware, irqs);
+    pmi_state.run(hardware, irqs);
     drop(bts);
     if let Some(watch) = watch.filter(|_| handled != 0) {
         watch.stop(irqs);
@@ -144,11 +144,11 @@ fn drain(
     nmi: &NmiContext,
 ) -> u32 {
     let hardware = &driver.hardware;
-    let shared = &cpu.shared;
+    let pmi_state = &cpu.pmi_state;
     let site = driver.site(cpu, nmi.irqs());
     // Further passes use the same branches: those recorded after the first pass are this handler's
     // own.
-    let checkpointed = hardware.pmu.model.checkpointed & counters & shared.handled();
+    let checkpointed = hardware.pmu.model.checkpointed & counters & pmi_state.handled();
     let mut wants_branches = status.overflowed(counters) | checkpointed;
     let mut pmi = Pmi { nmi, status };
     let units = &driver.units;
@@ -164,14 +164,21 @@ fn drain(
         handled = handled.wrapping_add(status.has_records().into());
         let overflowed = status.overflowed(counters);
         for counter in overflowed | checkpointed {
-            let event = shared.active_event(counter).and_then(|id| cx.event(id));
+            let event = pmi_state.active_event(counter).and_then(|id| cx.event(id));
             let due = overflowed.contains(counter);
             handled = handled.wrapping_add(due.into());
             match event {
                 // Also without an overflow: the interrupt has aborted the TSX transaction, which
                 // took the overflow back.
                 Some(event) if due || event.data().is_checkpointed() => {
-                    serve((counter, event), driver, shared, branches.as_mut(), cx, nmi);
+                    serve(
+                        (counter, event),
+                        driver,
+                        pmi_state,
+                        branches.as_mut(),
+                        cx,
+                        nmi,
+                    );
                 }
                 // An overflow of PERF_METRICS as a whole, without an event for the first metric.
                 None if counter == CounterId::FIRST_METRIC => driver.topdown(cx).overflowed(false),
@@ -186,7 +193,7 @@ fn drain(
         }
         pmi.status = status;
     }
-    shared.set_stuck(hardware.pmu.capabilities.counters);
+    pmi_state.set_stuck(hardware.pmu.capabilities.counters);
     handled
 }
 
@@ -199,14 +206,14 @@ fn drain(
 fn serve(
     (counter, event): (CounterId, &Event<super::Driver>),
     driver: &super::Driver,
-    shared: &PmiState,
+    pmi_state: &PmiState,
     branches: Option<&mut InPmi<'_>>,
     cx: &OnCpu<'_, super::Driver>,
     nmi: &NmiContext,
 ) {
     let irqs = nmi.irqs();
     let hardware = &driver.hardware;
-    let counts = shared.uses.on(counter);
+    let counts = pmi_state.uses.on(counter);
     let way = counts.way();
     if matches!(way, Way::Slots | Way::Metric) {
         driver.topdown(cx).overflowed(way == Way::Slots);
@@ -214,7 +221,7 @@ fn serve(
     }
     let period = event.last_period().load(Relaxed);
     if counts.is_shared() {
-        let counts = counts.shared(counter, hardware, irqs);
+        let counts = counts.shared_counter(counter, hardware, irqs);
         counts.freeze(Some(event));
         // A sample with counts needs the count now. Otherwise it is brought up to date when it is
         // read, together with the counts of its group.

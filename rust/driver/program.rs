@@ -80,7 +80,7 @@ impl Driver {
     /// counters that they get.
     #[inline(never)]
     fn move_events(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
-        let shared = &cpu.shared;
+        let pmi_state = &cpu.pmi_state;
         if !own.riders.is_empty() {
             self.leave_shared(cx, cpu, own);
         }
@@ -91,10 +91,10 @@ impl Driver {
         for (id, counter) in schedule.leaving() {
             if let Some(event) = cx.event(id) {
                 if shadow.active().contains(counter) {
-                    self.stop_on(cx, (counter, event), shared, shadow);
-                } else if shared.uses.on(counter).is_special() {
+                    self.stop_on(cx, (counter, event), pmi_state, shadow);
+                } else if pmi_state.uses.on(counter).is_special() {
                     // The event is stopped. If an NMI has done so, steps of its way are left.
-                    self.leave_special(cx, (counter, event), shared, shadow);
+                    self.leave_special(cx, (counter, event), pmi_state, shadow);
                 }
                 event::leave(event);
             }
@@ -108,7 +108,7 @@ impl Driver {
                     counter,
                     entry.programming(data.select, data.counts_in, registers),
                 );
-                shared.uses.on(counter).arrive(data.way());
+                pmi_state.uses.on(counter).arrive(data.way());
                 data.turn.arrive();
                 data.last_place.arrive(counter, cpu.id);
                 if event.is_stopped() {
@@ -117,7 +117,7 @@ impl Driver {
                     // counter that it has left is another event's now.
                     event.update_userpage();
                 } else {
-                    self.start_on(cx, (counter, id, event), shared, shadow);
+                    self.start_on(cx, (counter, id, event), pmi_state, shadow);
                 }
                 trace::schedule(event, counter.index());
             }
@@ -136,16 +136,16 @@ impl Driver {
     #[cold]
     #[inline(never)]
     pub(super) fn recover(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
-        let shared = &cpu.shared;
+        let pmi_state = &cpu.pmi_state;
         kernel::pr_warn_once!(
             "CPU {}: overflows came without end; the PMU is reset\n",
             CpuId::current().as_u32()
         );
         let counting = own.shadow.active();
-        self.pause(cx, counting, shared, &mut own.shadow);
-        Self::update_shadow(shared, &mut own.shadow);
+        self.pause(cx, counting, pmi_state, &mut own.shadow);
+        Self::update_shadow(pmi_state, &mut own.shadow);
         self.reset(cpu, own, cx.irqs());
-        self.go_on(cx, counting, shared, &mut own.shadow);
+        self.go_on(cx, counting, pmi_state, &mut own.shadow);
     }
 
     /// Stops the events on `counters`, all of them active, and updates their counts, so that the
@@ -155,17 +155,17 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         counters: CounterMask,
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
         for counter in counters {
-            if shared.uses.on(counter).is_shared() {
-                self.pause_shared(cx, counter, shared, shadow);
+            if pmi_state.uses.on(counter).is_shared() {
+                self.pause_shared(cx, counter, pmi_state, shadow);
                 continue;
             }
-            let event = shared.last_event(counter).and_then(|id| cx.event(id));
+            let event = pmi_state.last_event(counter).and_then(|id| cx.event(id));
             if let Some(event) = event {
-                self.stop_on(cx, (counter, event), shared, shadow);
+                self.stop_on(cx, (counter, event), pmi_state, shadow);
                 event::leave(event);
             }
         }
@@ -177,16 +177,16 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         counters: CounterMask,
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
         for counter in counters {
-            let id = shared.last_event(counter);
+            let id = pmi_state.last_event(counter);
             if let Some((id, event)) = id.and_then(|id| Some((id, cx.event(id)?))) {
-                if shared.uses.on(counter).is_shared() {
-                    self.go_on_shared(cx, (counter, id, event), shared, shadow);
+                if pmi_state.uses.on(counter).is_shared() {
+                    self.go_on_shared(cx, (counter, id, event), pmi_state, shadow);
                 } else {
-                    self.start_on(cx, (counter, id, event), shared, shadow);
+                    self.start_on(cx, (counter, id, event), pmi_state, shadow);
                 }
             }
         }
@@ -200,16 +200,16 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
-        let counts = shared.uses.on(counter);
-        if counts.is_special() && self.start_special(cx, (counter, id, event), shared, shadow) {
+        let counts = pmi_state.uses.on(counter);
+        if counts.is_special() && self.start_special(cx, (counter, id, event), pmi_state, shadow) {
             return;
         }
         let clears = !self.hardware.pmu.model.clearing_events.is_empty();
         if clears && shadow.needs_clearing(counter) {
-            self.clear(cx, shared, shadow);
+            self.clear(cx, pmi_state, shadow);
         }
         let (value, _) = counts.begin(event, &self.hardware);
         let value = counts.keep_value(event, &self.hardware, shadow.value(counter), value);
@@ -218,13 +218,13 @@ impl Driver {
         });
         counts.remember_written(event, value, &self.hardware);
         event::hold(event, counter);
-        shared.activate(counter, id);
+        pmi_state.activate(counter, id);
         if event.is_stopped() {
             // An NMI has stopped the event since the caller's check.
             if counts.is_shared() {
-                self.stop_shared(cx, (counter, event), shared, shadow);
+                self.stop_shared(cx, (counter, event), pmi_state, shadow);
             } else {
-                shared.halt(counter);
+                pmi_state.halt(counter);
             }
         }
         event.update_userpage();
@@ -234,15 +234,15 @@ impl Driver {
     /// demand ([`Shadow::clear`]). The PMU is disabled.
     #[cold]
     #[inline(never)]
-    fn clear(&self, cx: &OnCpu<'_, Self>, shared: &PmiState, shadow: &mut Shadow) {
+    fn clear(&self, cx: &OnCpu<'_, Self>, pmi_state: &PmiState, shadow: &mut Shadow) {
         let active = shadow.active().gp();
-        self.pause(cx, active, shared, shadow);
+        self.pause(cx, active, pmi_state, shadow);
         let cpu = self.cpus.this_cpu(cx.irqs());
         self.units.suspend(&cpu.units, self.site(cpu, cx.irqs()));
         shadow.clear(self.hardware.pmu.model.clearing_events, |write| {
             self.hardware.write(write, cx.irqs());
         });
-        self.go_on(cx, active, shared, shadow);
+        self.go_on(cx, active, pmi_state, shadow);
     }
 
     /// Programs the counter that follows `counter` as the upper half of the pair.
@@ -268,15 +268,15 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
-        let counts = shared.uses.on(counter);
+        let counts = pmi_state.uses.on(counter);
         if counts.is_special() {
-            self.stop_special(cx, (counter, event), shared, shadow);
+            self.stop_special(cx, (counter, event), pmi_state, shadow);
             return;
         }
-        shared.deactivate(counter);
+        pmi_state.deactivate(counter);
         let value = counts.update((counter, event), &self.hardware, cx.irqs());
         self.stop_counter(counter, value, shadow);
     }
@@ -303,22 +303,22 @@ impl Driver {
 
     /// Brings the shadow up to date with counters that an NMI stopped. The PMU is disabled.
     #[inline]
-    pub(super) fn update_shadow(shared: &PmiState, shadow: &mut Shadow) {
-        if shared.has_halted() {
-            Self::shadow_halted(shared.halted(), shared, shadow);
+    pub(super) fn update_shadow(pmi_state: &PmiState, shadow: &mut Shadow) {
+        if pmi_state.has_halted() {
+            Self::shadow_halted(pmi_state.halted(), pmi_state, shadow);
         }
     }
 
     #[cold]
-    fn shadow_halted(halted: CounterMask, shared: &PmiState, shadow: &mut Shadow) {
+    fn shadow_halted(halted: CounterMask, pmi_state: &PmiState, shadow: &mut Shadow) {
         for counter in halted & shadow.active() {
-            shared.deactivate(counter);
+            pmi_state.deactivate(counter);
             shadow.stop(counter, None);
             shadow.stop_second_of(counter);
             if counter == CounterId::SLOTS {
                 shadow.stop_metrics();
             }
         }
-        shared.set_halted(halted, false);
+        pmi_state.set_halted(halted, false);
     }
 }

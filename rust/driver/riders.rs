@@ -65,14 +65,14 @@ const _: () = assert!(MAX_EVENTS == MAX_IDS);
 
 /// A shared counter of this CPU.
 #[derive(Clone, Copy)]
-pub(super) struct Shared<'a> {
+pub(super) struct SharedCounter<'a> {
     counter: CounterId,
     counts: &'a CounterUse,
     hardware: &'a Hardware,
     irqs: &'a LocalInterruptDisabled,
 }
 
-impl Shared<'_> {
+impl SharedCounter<'_> {
     fn read(self) -> u64 {
         self.hardware.read_counter(self.counter, self.irqs)
     }
@@ -90,8 +90,10 @@ impl Shared<'_> {
 
     /// Returns the total. Any context.
     fn total(self) -> Total {
-        let CounterUse { shared, last, .. } = self.counts;
-        shared.total(last, self.hardware.limits.width, || self.read())
+        let CounterUse {
+            shared_count, last, ..
+        } = self.counts;
+        shared_count.total(last, self.hardware.limits.width, || self.read())
     }
 
     /// Brings the count of `event` up to date. Any context.
@@ -100,7 +102,7 @@ impl Shared<'_> {
     }
 
     fn settle_to(self, event: &Event<Driver>, total: impl FnMut() -> Total) {
-        let ride = &event.data().shared;
+        let ride = &event.data().ride;
         event.add_count(ride.base().take(total));
         if !ride.has_owner() {
             self.counts
@@ -124,7 +126,7 @@ impl Shared<'_> {
     /// [stopped](Self::since_write).
     pub(super) fn freeze(self, owner: Option<&Event<Driver>>) -> u64 {
         let (delta, now) = self.since_write();
-        if self.counts.shared.freeze(delta) {
+        if self.counts.shared_count.freeze(delta) {
             if let Some(owner) = owner {
                 counting::count_down(owner, delta);
             }
@@ -135,13 +137,13 @@ impl Shared<'_> {
 
 impl CounterUse {
     /// Returns the shared `counter`, of which this is the use.
-    pub(super) fn shared<'a>(
+    pub(super) fn shared_counter<'a>(
         &'a self,
         counter: CounterId,
         hardware: &'a Hardware,
         irqs: &'a LocalInterruptDisabled,
-    ) -> Shared<'a> {
-        Shared {
+    ) -> SharedCounter<'a> {
+        SharedCounter {
             counter,
             counts: self,
             hardware,
@@ -151,16 +153,17 @@ impl CounterUse {
 
     /// Lets the total of the shared counter, which was written, grow again. `owner` is its owner.
     pub(super) fn go_on_counting(&self, owner: &Event<Driver>, width: CounterWidth) {
-        self.shared.thaw();
+        self.shared_count.thaw();
         self.publish_shared(owner, width);
     }
 
     /// Publishes the base value of the owner's count to its mmap page.
     fn publish_shared(&self, owner: &Event<Driver>, width: CounterWidth) {
-        let base = owner.data().shared.base();
-        self.shared.publish(&self.last, base, |ahead, written| {
-            owner.set_previous(width.sign_extend(written).wrapping_add(ahead));
-        });
+        let base = owner.data().ride.base();
+        self.shared_count
+            .publish(&self.last, base, |ahead, written| {
+                owner.set_previous(width.sign_extend(written).wrapping_add(ahead));
+            });
     }
 }
 
@@ -193,14 +196,14 @@ impl PmiState {
     ) -> Option<(EventId, &'a Event<Driver>)> {
         let counts = self.uses.on(counter);
         loop {
-            let id = EventId::from_index(counts.shared.take_any()?)?;
+            let id = EventId::from_index(counts.shared_count.take_any()?)?;
             let counts_here =
                 |it: &&Event<Driver>| event::counter(it) == Some(counter) && !it.is_stopped();
             if let Some(next) = cx.event(id).filter(counts_here) {
-                former.data().shared.set_has_owner(true);
+                former.data().ride.set_has_owner(true);
                 former.update_userpage();
                 counts.publish_shared(next, hardware.limits.width);
-                next.data().shared.set_has_owner(false);
+                next.data().ride.set_has_owner(false);
                 return Some((id, next));
             }
         }
@@ -282,7 +285,7 @@ impl Driver {
         let head = own.riders.head_of(id.index()).and_then(EventId::from_index);
         let entry = head.and_then(|head| own.schedule.get(head));
         if let Some(counter) = entry.and_then(Entry::placed) {
-            self.board_on(cx, (counter, id, event), &cpu.shared, &mut own.shadow);
+            self.board_on(cx, (counter, id, event), &cpu.pmi_state, &mut own.shadow);
         }
     }
 
@@ -291,29 +294,29 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
-        let counts = shared.uses.on(counter);
+        let counts = pmi_state.uses.on(counter);
         if !counts.is_shared() {
             // In this order: once the counter is marked as shared, the count of the owner follows
             // the total. The owner's count includes all up to the counter's last value, where the
             // total begins, even if a PMI changes that value before the mark is set.
-            let owner = shared.owner(cx, counter);
-            let total = counts.shared.begin(owner.is_some());
+            let owner = pmi_state.owner(cx, counter);
+            let total = counts.shared_count.begin(owner.is_some());
             if let Some((_, owner)) = owner {
-                owner.data().shared.begin(total);
+                owner.data().ride.begin(total);
             }
             counts.set_shared();
         }
-        event.data().shared.set_has_owner(true);
+        event.data().ride.set_has_owner(true);
         if event.is_stopped() {
             event::hold(event, counter);
             event.update_userpage();
         } else {
             // The event holds the counter once it has begun to count. Otherwise a read, as by a BPF
             // program on the tracepoint of RDPMC, would add what the counter has counted before.
-            self.start_shared(cx, (counter, id, event), shared, shadow);
+            self.start_shared(cx, (counter, id, event), pmi_state, shadow);
         }
         trace::schedule(event, counter.index());
     }
@@ -344,25 +347,25 @@ impl Driver {
             riders,
             ..
         } = own;
-        let shared = &cpu.shared;
+        let pmi_state = &cpu.pmi_state;
         for (head, counter) in schedule.leaving() {
-            let counts = shared.uses.on(counter);
+            let counts = pmi_state.uses.on(counter);
             if !counts.is_shared() {
                 continue;
             }
-            self.pause_shared(cx, counter, shared, shadow);
-            Self::for_each_sharer(cx, riders, head, |event| self.get_off(cx, event, shared));
+            self.pause_shared(cx, counter, pmi_state, shadow);
+            Self::for_each_sharer(cx, riders, head, |event| self.get_off(cx, event, pmi_state));
         }
     }
 
     /// Takes `event` off its counter, which has been paused.
-    pub(super) fn get_off(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>, shared: &PmiState) {
+    pub(super) fn get_off(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>, pmi_state: &PmiState) {
         if let Some(counter) = event::counter(event) {
-            let counts = shared.uses.on(counter);
+            let counts = pmi_state.uses.on(counter);
             // The owner is counted already, and no longer holds the counter.
             if counts.is_shared() && !event.is_stopped() {
                 counts
-                    .shared(counter, &self.hardware, cx.irqs())
+                    .shared_counter(counter, &self.hardware, cx.irqs())
                     .settle(event);
             }
         }
@@ -375,17 +378,17 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         counter: CounterId,
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
-        if !shared.is_active(counter) {
+        if !pmi_state.is_active(counter) {
             return;
         }
         // From here on, no NMI changes the owner.
-        shared.deactivate(counter);
-        let counts = shared.uses.on(counter);
-        let counts = counts.shared(counter, &self.hardware, cx.irqs());
-        let owner = shared.last_event(counter).and_then(|id| cx.event(id));
+        pmi_state.deactivate(counter);
+        let counts = pmi_state.uses.on(counter);
+        let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
+        let owner = pmi_state.last_event(counter).and_then(|id| cx.event(id));
         let owner = owner.filter(|it| event::counter(it) == Some(counter));
         let value = counts.freeze(owner);
         if let Some(owner) = owner {
@@ -407,16 +410,16 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, owner): (CounterId, EventId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
         let mut next = None;
         if owner.is_stopped() {
-            next = shared.next_owner(cx, (counter, owner), &self.hardware);
+            next = pmi_state.next_owner(cx, (counter, owner), &self.hardware);
             event::hold(owner, counter);
         }
         let (id, owner) = next.unwrap_or((id, owner));
-        self.start_on(cx, (counter, id, owner), shared, shadow);
+        self.start_on(cx, (counter, id, owner), pmi_state, shadow);
     }
 
     /// Starts `event` on the shared `counter`. The PMU is disabled.
@@ -424,11 +427,11 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
-        if !self.start_riding(cx, (counter, id, event), shared, shadow) {
-            self.start_on(cx, (counter, id, event), shared, shadow);
+        if !self.start_riding(cx, (counter, id, event), pmi_state, shadow) {
+            self.start_on(cx, (counter, id, event), pmi_state, shadow);
         }
     }
 
@@ -441,14 +444,14 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) -> bool {
-        let riders = &shared.uses.on(counter).shared;
-        let counts = shared.uses.on(counter);
-        let counts = counts.shared(counter, &self.hardware, cx.irqs());
-        let ride = &event.data().shared;
-        let owner = shared.owner(cx, counter);
+        let riders = &pmi_state.uses.on(counter).shared_count;
+        let counts = pmi_state.uses.on(counter);
+        let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
+        let ride = &event.data().ride;
+        let owner = pmi_state.owner(cx, counter);
         if owner.is_some() && !event.is_sampling() {
             ride.begin(counts.total());
             ride.set_has_owner(true);
@@ -457,25 +460,25 @@ impl Driver {
             event.update_userpage();
             if event.is_stopped() {
                 // By an NMI.
-                self.stop_shared(cx, (counter, event), shared, shadow);
+                self.stop_shared(cx, (counter, event), pmi_state, shadow);
                 return true;
             }
-            if !shared.is_halted(counter) || !riders.remove(id.index()) {
+            if !pmi_state.is_halted(counter) || !riders.remove(id.index()) {
                 return true;
             }
             // An NMI has stopped the owner, and so the counter, before it could find this event.
-            Self::update_shadow(shared, shadow);
+            Self::update_shadow(pmi_state, shadow);
             event::leave(event);
         } else if owner.is_some() {
             // The counter has to overflow at the end of this event's period. From here on, no NMI
             // changes the owner.
-            shared.deactivate(counter);
-            let owner = shared.last_event(counter);
+            pmi_state.deactivate(counter);
+            let owner = pmi_state.last_event(counter);
             let owner = owner.and_then(|id| Some((id, cx.event(id)?)));
             let value = counts.freeze(owner.map(|(_, owner)| owner));
             self.stop_counter(counter, value, shadow);
             if let Some((owner_id, owner)) = owner.filter(|(_, owner)| !owner.is_stopped()) {
-                owner.data().shared.set_has_owner(true);
+                owner.data().ride.set_has_owner(true);
                 riders.insert(owner_id.index());
                 if owner.is_stopped() {
                     // By an NMI, which has found it neither among the riders nor as the owner.
@@ -483,7 +486,7 @@ impl Driver {
                 }
                 owner.update_userpage();
             }
-            shared.set_halted(counter.mask(), false);
+            pmi_state.set_halted(counter.mask(), false);
         }
         ride.begin(counts.total());
         ride.set_has_owner(false);
@@ -495,32 +498,32 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
         let Some(id) = event.id() else { return };
-        let riders = &shared.uses.on(counter).shared;
-        let counts = shared.uses.on(counter);
-        let counts = counts.shared(counter, &self.hardware, cx.irqs());
+        let riders = &pmi_state.uses.on(counter).shared_count;
+        let counts = pmi_state.uses.on(counter);
+        let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
         // An NMI may make a rider the owner as long as it is recorded as started.
         if riders.remove(id.index()) {
             counts.settle(event);
             return;
         }
-        if shared
+        if pmi_state
             .owner(cx, counter)
             .is_none_or(|(owner, _)| owner != id)
         {
             return;
         }
         // From here on, no NMI changes the owner.
-        shared.deactivate(counter);
-        match shared.last_event(counter) {
+        pmi_state.deactivate(counter);
+        match pmi_state.last_event(counter) {
             Some(owner) if owner != id => {
                 // An NMI has stopped the event since, and made a rider the owner. If it has stopped
                 // that one, too, without a further rider, the counter is halted.
-                if !shared.halted().contains(counter) {
-                    shared.activate(counter, owner);
+                if !pmi_state.halted().contains(counter) {
+                    pmi_state.activate(counter, owner);
                 }
                 return;
             }
@@ -529,7 +532,7 @@ impl Driver {
         counts.settle(event);
         let mut former = Some(event);
         loop {
-            let Some((next_id, next)) = shared.next_owner(cx, (counter, event), &self.hardware)
+            let Some((next_id, next)) = pmi_state.next_owner(cx, (counter, event), &self.hardware)
             else {
                 let value = counts.freeze(former);
                 self.stop_counter(counter, value, shadow);
@@ -538,14 +541,14 @@ impl Driver {
             if let Some(former) = former.take() {
                 counts.count_down(former);
             }
-            shared.activate(counter, next_id);
+            pmi_state.activate(counter, next_id);
             next.update_userpage();
             // An NMI that stopped `next` before the counter was activated for it has found it
             // neither among the riders nor as the owner, so the counter needs another owner.
-            if !next.is_stopped() || shared.last_event(counter) != Some(next_id) {
+            if !next.is_stopped() || pmi_state.last_event(counter) != Some(next_id) {
                 return;
             }
-            shared.deactivate(counter);
+            pmi_state.deactivate(counter);
         }
     }
 
@@ -559,16 +562,16 @@ impl Driver {
         own: &mut CallbackState,
         (id, event): (EventId, &Event<Self>),
     ) {
-        let shared = &cpu.shared;
+        let pmi_state = &cpu.pmi_state;
         let counter = event::counter(event);
         let data = event.data();
         own.boarding.remove(id.index());
         if let Some(counter) = counter {
             if !event.is_stopped() {
-                self.stop_shared(cx, (counter, event), shared, &mut own.shadow);
+                self.stop_shared(cx, (counter, event), pmi_state, &mut own.shadow);
             }
             // Another event may get this id next.
-            shared.uses.on(counter).shared.remove(id.index());
+            pmi_state.uses.on(counter).shared_count.remove(id.index());
         }
         let head = match own.riders.leave(id.index()) {
             Some(head) => EventId::from_index(head),
@@ -589,7 +592,7 @@ impl Driver {
                 own.schedule.set_samples(head, false);
             }
         }
-        data.shared.set_has_owner(false);
+        data.ride.set_has_owner(false);
         event::leave(event);
         event.update_userpage();
     }
@@ -603,8 +606,10 @@ impl Driver {
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
     ) {
-        let uses = &self.cpus.this_cpu(cx.irqs()).shared.uses;
-        let counts = uses.on(counter).shared(counter, &self.hardware, cx.irqs());
+        let uses = &self.cpus.this_cpu(cx.irqs()).pmi_state.uses;
+        let counts = uses
+            .on(counter)
+            .shared_counter(counter, &self.hardware, cx.irqs());
         match cx.group_read().filter(|_| !cx.in_nmi()) {
             Some(number) => {
                 let total = uses.on(counter).total_of_group(number, || counts.total());
@@ -619,29 +624,29 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
     ) {
         let Some(id) = event.id() else { return };
-        let riders = &shared.uses.on(counter).shared;
-        let counts = shared.uses.on(counter);
-        let counts = counts.shared(counter, &self.hardware, cx.irqs());
+        let riders = &pmi_state.uses.on(counter).shared_count;
+        let counts = pmi_state.uses.on(counter);
+        let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
         // Also if the interrupted callback keeps the PMI from handling the counter.
         counts.settle(event);
         let is_owner = || {
-            let owner = shared.owner(cx, counter);
+            let owner = pmi_state.owner(cx, counter);
             owner.is_some_and(|(owner, _)| owner == id)
         };
         if riders.remove(id.index()) || !is_owner() {
             return;
         }
-        if let Some((next_id, next)) = shared.next_owner(cx, (counter, event), &self.hardware) {
+        if let Some((next_id, next)) = pmi_state.next_owner(cx, (counter, event), &self.hardware) {
             counts.count_down(event);
-            shared.uses.on(counter).set_event(next_id);
+            pmi_state.uses.on(counter).set_event(next_id);
             next.update_userpage();
             return;
         }
-        shared.halt(counter);
-        shared.run(&self.hardware, cx.irqs());
+        pmi_state.halt(counter);
+        pmi_state.run(&self.hardware, cx.irqs());
         counts.freeze(Some(event));
         counts.settle(event);
     }
@@ -652,41 +657,41 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
     ) -> bool {
-        let Some(id) = event.id().filter(|_| shared.is_active(counter)) else {
+        let Some(id) = event.id().filter(|_| pmi_state.is_active(counter)) else {
             return false;
         };
-        let riders = &shared.uses.on(counter).shared;
-        let counts = shared.uses.on(counter);
-        let counts = counts.shared(counter, &self.hardware, cx.irqs());
-        let ride = &event.data().shared;
-        let is_halted = shared.is_halted(counter);
+        let riders = &pmi_state.uses.on(counter).shared_count;
+        let counts = pmi_state.uses.on(counter);
+        let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
+        let ride = &event.data().ride;
+        let is_halted = pmi_state.is_halted(counter);
         if !is_halted && !event.is_sampling() {
             ride.begin(counts.total());
             riders.insert(id.index());
             return true;
         }
-        shared.halt(counter);
-        shared.run(&self.hardware, cx.irqs());
-        let owner = shared.owner(cx, counter);
+        pmi_state.halt(counter);
+        pmi_state.run(&self.hardware, cx.irqs());
+        let owner = pmi_state.owner(cx, counter);
         // Also if the counter is halted: `set_stuck()` halts counters without freezing their
         // totals.
         counts.freeze(owner.map(|(_, owner)| owner));
         if let Some((owner_id, owner)) = owner.filter(|_| !is_halted) {
-            owner.data().shared.set_has_owner(true);
+            owner.data().ride.set_has_owner(true);
             riders.insert(owner_id.index());
             owner.update_userpage();
         }
         ride.begin(counts.total());
         ride.set_has_owner(false);
-        shared.uses.on(counter).set_event(id);
-        shared
+        pmi_state.uses.on(counter).set_event(id);
+        pmi_state
             .uses
             .on(counter)
             .restart(event, counter, &self.hardware, cx.irqs());
-        shared.set_halted(counter.mask(), false);
-        shared.run(&self.hardware, cx.irqs());
+        pmi_state.set_halted(counter.mask(), false);
+        pmi_state.run(&self.hardware, cx.irqs());
         true
     }
 

@@ -91,7 +91,7 @@ impl Driver {
     ) -> Option<(&'a Cpu, CpuCellGuard<'a, CallbackState>)> {
         let cpu = self.cpus.this_cpu(cx.irqs());
         let mut own = cpu.own.borrow(cx.irqs())?;
-        Self::update_shadow(&cpu.shared, &mut own.shadow);
+        Self::update_shadow(&cpu.pmi_state, &mut own.shadow);
         Some((cpu, own))
     }
 
@@ -257,28 +257,28 @@ impl Operations for Driver {
     #[inline(always)]
     fn disable(&self, cx: &OnCpu<'_, Self>) {
         let cpu = self.cpus.this_cpu(cx.irqs());
-        cpu.shared.set_enabled(CounterMask::EMPTY);
+        cpu.pmi_state.set_enabled(CounterMask::EMPTY);
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
             // A callback is running (see `own()`), or the CPU was given back. In the first case
             // counters may count, and the caller relies on their being stopped.
             if !cpu.own.is_closed() {
-                cpu.shared.hypervisors.announce_stop();
+                cpu.pmi_state.hypervisors.announce_stop();
                 self.hardware.stop(cx.irqs());
             }
             return;
         };
-        cpu.shared.hypervisors.announce_stop();
-        if cpu.shared.was_unknown() {
+        cpu.pmi_state.hypervisors.announce_stop();
+        if cpu.pmi_state.was_unknown() {
             self.reset(cpu, &mut own, cx.irqs());
         } else {
             if own.shadow.suspend() || self.hardware.others_run_counters() {
-                self.hardware.suspend(|| cpu.shared.handled(), cx.irqs());
+                self.hardware.suspend(|| cpu.pmi_state.handled(), cx.irqs());
             }
             self.units.stop(&mut own.units, self.site(cpu, cx.irqs()));
-            if cpu.shared.was_stuck() {
+            if cpu.pmi_state.was_stuck() {
                 self.recover(cx, cpu, &mut own);
             }
-            Self::update_shadow(&cpu.shared, &mut own.shadow);
+            Self::update_shadow(&cpu.pmi_state, &mut own.shadow);
         }
     }
 
@@ -288,7 +288,7 @@ impl Operations for Driver {
             return;
         };
         let own = &mut *own;
-        let shared = &cpu.shared;
+        let pmi_state = &cpu.pmi_state;
         let site = self.site(cpu, cx.irqs());
         // Starting or stopping an event leaves the plan unchanged; a switch between clones of a
         // context changes nothing.
@@ -306,14 +306,14 @@ impl Operations for Driver {
             .shadow
             .resume(|write| self.hardware.write(write, cx.irqs()));
         if touched {
-            shared.set_in_guest(own.shadow.in_guest());
+            pmi_state.set_in_guest(own.shadow.in_guest());
         }
         if let Some(counters) = running {
             // From here on, a PMI restarts the units and switches the counters on, too. So all
             // registers that `start()` and `run()` do not write are written before.
-            shared.set_enabled(counters);
+            pmi_state.set_enabled(counters);
             self.units.start(&mut own.units, &cpu.units, site);
-            shared.run(&self.hardware, cx.irqs());
+            pmi_state.run(&self.hardware, cx.irqs());
         }
         if changed {
             self.release_unused(cx, cpu, own);
@@ -370,13 +370,13 @@ impl Operations for Driver {
             self.del_shared(cx, cpu, &mut own, (id, event));
             return;
         }
-        let shared = &cpu.shared;
+        let pmi_state = &cpu.pmi_state;
         own.changed = true;
         if let Some(counter) = event::counter(event) {
             if !event.is_stopped() {
-                self.stop_on(cx, (counter, event), shared, &mut own.shadow);
-            } else if shared.uses.on(counter).is_special() {
-                self.leave_special(cx, (counter, event), shared, &mut own.shadow);
+                self.stop_on(cx, (counter, event), pmi_state, &mut own.shadow);
+            } else if pmi_state.uses.on(counter).is_special() {
+                self.leave_special(cx, (counter, event), pmi_state, &mut own.shadow);
             }
         }
         own.schedule.remove(id);
@@ -386,7 +386,7 @@ impl Operations for Driver {
 
     #[inline]
     fn start(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
-        let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
+        let Some((Cpu { pmi_state, .. }, mut own)) = self.own(cx) else {
             return;
         };
         let counter = event::counter(event);
@@ -395,22 +395,22 @@ impl Operations for Driver {
         event::leave(event);
         event.set_started(cx);
         if let Some(counter) = counter {
-            if shared.uses.on(counter).is_shared() {
-                self.start_shared(cx, (counter, id, event), shared, &mut own.shadow);
+            if pmi_state.uses.on(counter).is_shared() {
+                self.start_shared(cx, (counter, id, event), pmi_state, &mut own.shadow);
             } else {
-                self.start_on(cx, (counter, id, event), shared, &mut own.shadow);
+                self.start_on(cx, (counter, id, event), pmi_state, &mut own.shadow);
             }
         }
     }
 
     #[inline]
     fn stop(&self, cx: &PmuDisabled<'_, Self>, event: &Event<Self>) {
-        let Some((Cpu { shared, .. }, mut own)) = self.own(cx) else {
+        let Some((Cpu { pmi_state, .. }, mut own)) = self.own(cx) else {
             self.stop_in_nmi(cx, event);
             return;
         };
         if let Some(counter) = event::counter(event) {
-            self.stop_on(cx, (counter, event), shared, &mut own.shadow);
+            self.stop_on(cx, (counter, event), pmi_state, &mut own.shadow);
         }
     }
 
@@ -418,14 +418,14 @@ impl Operations for Driver {
         let Some(counter) = event::counter(event) else {
             return;
         };
-        let shared = &self.cpus.this_cpu(cx.irqs()).shared;
-        if shared.uses.on(counter).is_special() {
-            self.stop_special_in_nmi(cx, (counter, event), shared);
+        let pmi_state = &self.cpus.this_cpu(cx.irqs()).pmi_state;
+        if pmi_state.uses.on(counter).is_special() {
+            self.stop_special_in_nmi(cx, (counter, event), pmi_state);
             return;
         }
-        shared.halt(counter);
-        shared.run(&self.hardware, cx.irqs());
-        let counts = shared.uses.on(counter);
+        pmi_state.halt(counter);
+        pmi_state.run(&self.hardware, cx.irqs());
+        let counts = pmi_state.uses.on(counter);
         counts.update((counter, event), &self.hardware, cx.irqs());
     }
 
@@ -433,23 +433,23 @@ impl Operations for Driver {
         let Some(counter) = event::counter(event) else {
             return false;
         };
-        let shared = &self.cpus.this_cpu(cx.irqs()).shared;
-        let counts = shared.uses.on(counter);
+        let pmi_state = &self.cpus.this_cpu(cx.irqs()).pmi_state;
+        let counts = pmi_state.uses.on(counter);
         if counts.is_shared() {
-            return self.start_shared_in_nmi(cx, (counter, event), shared);
+            return self.start_shared_in_nmi(cx, (counter, event), pmi_state);
         }
         let way = counts.way();
         if matches!(way, Way::Slots | Way::Metric | Way::GuestBranches) {
-            return self.restart_special_in_nmi(cx, (counter, event), shared);
+            return self.restart_special_in_nmi(cx, (counter, event), pmi_state);
         }
-        if !shared.is_halted(counter) {
+        if !pmi_state.is_halted(counter) {
             return false;
         }
         // The event is halted: it does not count, no PMI handles it, and the shadow still has it
         // running.
         counts.restart(event, counter, &self.hardware, cx.irqs());
-        shared.set_halted(counter.mask(), false);
-        shared.run(&self.hardware, cx.irqs());
+        pmi_state.set_halted(counter.mask(), false);
+        pmi_state.run(&self.hardware, cx.irqs());
         true
     }
 
@@ -467,7 +467,7 @@ impl Operations for Driver {
         let Some(counter) = event::counter(event) else {
             return;
         };
-        let counts = self.cpus.this_cpu(cx.irqs()).shared.uses.on(counter);
+        let counts = self.cpus.this_cpu(cx.irqs()).pmi_state.uses.on(counter);
         if counts.is_special() {
             Self::read_special(cx.pmu(), cx.irqs(), (counter, event));
         } else {
@@ -532,7 +532,7 @@ impl Operations for Driver {
         let data = event.data();
         !data.can_wait()
             && data.way() != Way::GuestBranches
-            && !data.shared.has_owner()
+            && !data.ride.has_owner()
             && data.page.has_index(event)
     }
 

@@ -18,7 +18,7 @@ use kernel::interrupt::LocalInterruptDisabled;
 pub(super) fn suspend(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     let cpu = driver.cpus.this_cpu(irqs);
-    if cpu.shared.is_unknown() {
+    if cpu.pmi_state.is_unknown() {
         return;
     }
     pmu.with_disabled(irqs, |cx| {
@@ -27,7 +27,7 @@ pub(super) fn suspend(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
         };
         own.asleep = own.shadow.active();
         let asleep = own.asleep;
-        driver.pause(cx, asleep, &cpu.shared, &mut own.shadow);
+        driver.pause(cx, asleep, &cpu.pmi_state, &mut own.shadow);
     });
 }
 
@@ -36,7 +36,7 @@ pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     driver.hardware.starting(irqs);
     let cpu = driver.cpus.this_cpu(irqs);
-    if cpu.shared.is_unknown() {
+    if cpu.pmi_state.is_unknown() {
         return;
     }
     pmu.with_disabled(irqs, |cx| {
@@ -45,6 +45,6 @@ pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
         };
         driver.reset(cpu, &mut own, irqs);
         let asleep = core::mem::take(&mut own.asleep);
-        driver.go_on(cx, asleep, &cpu.shared, &mut own.shadow);
+        driver.go_on(cx, asleep, &cpu.pmi_state, &mut own.shadow);
     });
 }

@@ -37,14 +37,14 @@ impl Driver {
     /// Returns the slots and metrics of this CPU.
     pub(super) fn topdown<'a, 'c>(&'a self, cx: &'a OnCpu<'c, Self>) -> Topdown<'a, 'c> {
         let cpu = self.cpus.this_cpu(cx.irqs());
-        Topdown::new(cx, &cpu.shared)
+        Topdown::new(cx, &cpu.pmi_state)
     }
 
     /// Returns the PEBS unit and its state on this CPU.
     fn precise<'a>(&'a self, cx: &'a OnCpu<'_, Self>) -> Option<(&'a Pebs, Here<'a>)> {
         let cpu = self.cpus.this_cpu(cx.irqs());
         let pebs = self.units.pebs.as_ref()?;
-        Some((pebs, cpu.units.pebs.on(&cpu.shared)))
+        Some((pebs, cpu.units.pebs.on(&cpu.pmi_state)))
     }
 
     /// Programs `counter` for `event`, which counts in a [`Way`] of its own, before or instead of
@@ -56,10 +56,10 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) -> bool {
-        match shared.uses.on(counter).way() {
+        match pmi_state.uses.on(counter).way() {
             Way::Counter => return false,
             Way::Pair => {
                 self.start_second(cx, counter, shadow);
@@ -79,10 +79,10 @@ impl Driver {
             Way::GuestBranches => shadow.set_virtual_active(counter, true),
         }
         event::hold(event, counter);
-        shared.activate(counter, id);
+        pmi_state.activate(counter, id);
         if event.is_stopped() && !event.data().is_metric() {
             // An NMI has stopped the event since the caller's check.
-            shared.halt(counter);
+            pmi_state.halt(counter);
         }
         event.update_userpage();
         true
@@ -96,15 +96,15 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
-        let counts = shared.uses.on(counter);
+        let counts = pmi_state.uses.on(counter);
         if counts.is_shared() {
-            self.stop_shared(cx, (counter, event), shared, shadow);
+            self.stop_shared(cx, (counter, event), pmi_state, shadow);
             return;
         }
-        shared.deactivate(counter);
+        pmi_state.deactivate(counter);
         match counts.way() {
             Way::Counter | Way::Pair => {
                 let value = counts.update((counter, event), &self.hardware, cx.irqs());
@@ -151,13 +151,13 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) {
-        match shared.uses.on(counter).way() {
+        match pmi_state.uses.on(counter).way() {
             Way::Counter | Way::Pair | Way::Slots | Way::GuestBranches => {}
             Way::Metric => {
-                shared.deactivate(counter);
+                pmi_state.deactivate(counter);
                 shadow.set_virtual_active(counter, false);
             }
             Way::Precise => self.stop_precise(cx, counter, event),
@@ -171,17 +171,17 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
     ) {
-        let counts = shared.uses.on(counter);
+        let counts = pmi_state.uses.on(counter);
         if counts.is_shared() {
-            self.stop_shared_in_nmi(cx, (counter, event), shared);
+            self.stop_shared_in_nmi(cx, (counter, event), pmi_state);
             return;
         }
         let way = counts.way();
         if way != Way::Metric {
-            shared.halt(counter);
-            shared.run(&self.hardware, cx.irqs());
+            pmi_state.halt(counter);
+            pmi_state.run(&self.hardware, cx.irqs());
         }
         match way {
             Way::Counter | Way::Pair => {
@@ -200,29 +200,29 @@ impl Driver {
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, event): (CounterId, &Event<Self>),
-        shared: &PmiState,
+        pmi_state: &PmiState,
     ) -> bool {
-        match shared.uses.on(counter).way() {
+        match pmi_state.uses.on(counter).way() {
             Way::Counter | Way::Pair | Way::Precise => return false,
             Way::Slots => {
-                if !shared.is_halted(counter) {
+                if !pmi_state.is_halted(counter) {
                     return false;
                 }
                 self.topdown(cx).restart_slots(counter, event);
-                shared.set_halted(counter.mask(), false);
-                shared.run(&self.hardware, cx.irqs());
+                pmi_state.set_halted(counter.mask(), false);
+                pmi_state.run(&self.hardware, cx.irqs());
             }
             Way::Metric => {
-                if !shared.is_active(counter) {
+                if !pmi_state.is_active(counter) {
                     return false;
                 }
                 self.topdown(cx).begin_share(counter, event);
             }
             Way::GuestBranches => {
-                if !shared.is_halted(counter) {
+                if !pmi_state.is_halted(counter) {
                     return false;
                 }
-                shared.set_halted(counter.mask(), false);
+                pmi_state.set_halted(counter.mask(), false);
             }
         }
         event.update_userpage();
@@ -241,7 +241,7 @@ impl Driver {
         (counter, event): (CounterId, &Event<Self>),
     ) {
         let (driver, cx) = (pmu.ops(), &pmu.on_cpu(irqs));
-        let counts = driver.cpus.this_cpu(irqs).shared.uses.on(counter);
+        let counts = driver.cpus.this_cpu(irqs).pmi_state.uses.on(counter);
         match counts.way() {
             Way::Counter if counts.is_shared() => driver.read_shared(cx, (counter, event)),
             Way::Counter | Way::Pair => {
@@ -269,7 +269,7 @@ impl Driver {
         let Some((pebs, here)) = self.precise(cx) else {
             return;
         };
-        let counts = self.cpus.this_cpu(cx.irqs()).shared.uses.on(counter);
+        let counts = self.cpus.this_cpu(cx.irqs()).pmi_state.uses.on(counter);
         if counts.reload() == 0 {
             counts.update_precise(event, 0, &self.hardware, cx.irqs());
             return;
@@ -285,7 +285,7 @@ impl Driver {
     // Stopping and running are functions of their own, so that their stack is free in between.
     #[inline(never)]
     fn stop_all(&self, cx: &OnCpu<'_, Self>) -> CounterMask {
-        let enabled = self.cpus.this_cpu(cx.irqs()).shared.take_enabled();
+        let enabled = self.cpus.this_cpu(cx.irqs()).pmi_state.take_enabled();
         if !enabled.is_empty() {
             self.hardware.stop(cx.irqs());
         }
@@ -296,12 +296,12 @@ impl Driver {
     #[inline(never)]
     fn run_again(&self, cx: &OnCpu<'_, Self>, enabled: CounterMask) {
         let cpu = self.cpus.this_cpu(cx.irqs());
-        cpu.shared.set_enabled(enabled);
+        cpu.pmi_state.set_enabled(enabled);
         if !enabled.is_empty() {
             // A PMI in between may have stopped the units that run with the counters, and not
             // restarted them.
             self.units.go_on(&cpu.units, self.site(cpu, cx.irqs()));
         }
-        cpu.shared.run(&self.hardware, cx.irqs());
+        cpu.pmi_state.run(&self.hardware, cx.irqs());
     }
 }

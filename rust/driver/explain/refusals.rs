@@ -165,7 +165,7 @@ impl Refusals {
 
 impl Unit for Refusals {
     type Own = ();
-    type Shared = ();
+    type PmiState = ();
     type TaskData = ();
 
     const FILE: Option<&'static CStr> = Some(c"refusals");
@@ -174,7 +174,7 @@ impl Unit for Refusals {
         Self::new().map(Some)
     }
 
-    fn shared(_cpu: CpuId, _hardware: &Hardware, _builtin: Option<&Builtin>) -> Result {
+    fn pmi_state(_cpu: CpuId, _hardware: &Hardware, _builtin: Option<&Builtin>) -> Result {
         Ok(())
     }
 

@@ -29,8 +29,8 @@ use crate::{
 pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u32 {
     let irqs = nmi.irqs();
     let driver = pmu.ops();
-    let (hardware, shared) = (&driver.hardware, &cpu.shared);
-    if shared.is_unknown() {
+    let (hardware, pmi_state) = (&driver.hardware, &cpu.pmi_state);
+    if pmi_state.is_unknown() {
         return amd.claim(0, irqs);
     }
     let cx = pmu.on_cpu(irqs);
@@ -38,11 +38,11 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
     let watch = (!nmi.is_timed()).then(Stopwatch::start);
     // The interrupted code may be in the middle of disabling the PMU, with counters still running.
     let enabled = amd.stops_in_pmi().then(|| {
-        let enabled = shared.take_enabled();
+        let enabled = pmi_state.take_enabled();
         hardware.stop(irqs);
         enabled
     });
-    let overflows = amd.overflows(shared.handled(), irqs);
+    let overflows = amd.overflows(pmi_state.handled(), irqs);
     let mut handled = overflows.of_no_event();
     let mut branches = driver.read_branches(&cx, cpu, overflows.counters());
     amd.acknowledge(&overflows, irqs);
@@ -56,13 +56,13 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
         .pmi(&cpu.units, &cx, site, pmi, branches.as_mut());
     for counter in overflows.counters() {
         // An event that was handled before may have stopped this one, which is in its group.
-        let event = shared.active_event(counter).and_then(|id| cx.event(id));
+        let event = pmi_state.active_event(counter).and_then(|id| cx.event(id));
         handled = handled.wrapping_add(1);
         if let Some(event) = event {
             serve(
                 (counter, event),
                 driver,
-                shared,
+                pmi_state,
                 branches.as_mut(),
                 &cx,
                 nmi,
@@ -75,8 +75,8 @@ pub(super) fn handle(pmu: &CorePmu, amd: &Amd, cpu: &Cpu, nmi: &NmiContext) -> u
         apic::lvtpc_arm(irqs);
     }
     if let Some(enabled) = enabled {
-        shared.set_enabled(enabled);
-        shared.run(hardware, irqs);
+        pmi_state.set_enabled(enabled);
+        pmi_state.run(hardware, irqs);
         // A BPF program of an event may have taken a snapshot of the branches, which starts all
         // counters.
         if enabled.is_empty() && handled != 0 {

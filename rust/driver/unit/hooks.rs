@@ -10,7 +10,7 @@ use super::lbr::records::InPmi;
 use crate::{
     driver::{
         hw::Hardware,
-        pmi::shared::PmiState,
+        pmi::state::PmiState,
         Driver, //
     },
     logic::{
@@ -52,7 +52,7 @@ pub(in crate::driver) struct Site<'a> {
     pub(in crate::driver) id: CpuId,
     pub(in crate::driver) hardware: &'a Hardware,
     /// The counters that a PMI handles.
-    pub(in crate::driver) shared: &'a PmiState,
+    pub(in crate::driver) pmi_state: &'a PmiState,
     pub(in crate::driver) irqs: &'a LocalInterruptDisabled,
 }
 
@@ -89,7 +89,7 @@ pub(in crate::driver) trait Unit: Sized {
     /// The state of a CPU that callbacks alone use.
     type Own: Default;
     /// The state of a CPU that callbacks share with the PMI.
-    type Shared;
+    type PmiState;
     /// The data of a task that has an event with [`Attachment::TaskData`](crate::perf::Attachment).
     type TaskData: Zeroable;
 
@@ -109,7 +109,11 @@ pub(in crate::driver) trait Unit: Sized {
     /// does not have the unit.
     ///
     /// Fails with `ENOMEM`. Process context, at load.
-    fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<Self::Shared>;
+    fn pmi_state(
+        cpu: CpuId,
+        hardware: &Hardware,
+        builtin: Option<&Builtin>,
+    ) -> Result<Self::PmiState>;
 
     /// Logs the features that the unit adds to the PMU. Process context, at load.
     fn announce(&self, _hardware: &Hardware) {}
@@ -124,7 +128,7 @@ pub(in crate::driver) trait Unit: Sized {
     fn reset(
         &self,
         _own: &mut Self::Own,
-        _shared: &Self::Shared,
+        _pmi_state: &Self::PmiState,
         _site: Site<'_>,
         _counters: PlanAndShadow<'_>,
     ) -> bool {
@@ -136,7 +140,7 @@ pub(in crate::driver) trait Unit: Sized {
     ///
     /// All counters are off, and the plan is empty. PMIs are ignored.
     #[inline(always)]
-    fn restore(&self, _own: &mut Self::Own, _shared: &Self::Shared, _site: Site<'_>) {}
+    fn restore(&self, _own: &mut Self::Own, _pmi_state: &Self::PmiState, _site: Site<'_>) {}
 
     /// Stops the part of the unit that runs with the counters. The counters have been stopped.
     #[inline(always)]
@@ -155,7 +159,7 @@ pub(in crate::driver) trait Unit: Sized {
     fn prepare(
         &self,
         _own: &mut Self::Own,
-        _shared: &Self::Shared,
+        _pmi_state: &Self::PmiState,
         _cx: &PmuDisabled<'_, Driver>,
         _site: Site<'_>,
         _schedule: &CpuSchedule<EventId>,
@@ -166,12 +170,12 @@ pub(in crate::driver) trait Unit: Sized {
     /// Disconnects the unit from the counters, which are about to be used for other purposes, until
     /// it is [prepared](Self::prepare) again. The PMU is disabled.
     #[inline(always)]
-    fn suspend(&self, _shared: &Self::Shared, _site: Site<'_>) {}
+    fn suspend(&self, _pmi_state: &Self::PmiState, _site: Site<'_>) {}
 
     /// Starts the part of the unit that runs with the counters. The counters run next. A PMI may
     /// already do the same ([`go_on`](Self::go_on)).
     #[inline(always)]
-    fn start(&self, _own: &mut Self::Own, _shared: &Self::Shared, _site: Site<'_>) {}
+    fn start(&self, _own: &mut Self::Own, _pmi_state: &Self::PmiState, _site: Site<'_>) {}
 
     /// Gives back the resources that the changed plan does not use. Its counters run.
     #[inline(always)]
@@ -181,12 +185,12 @@ pub(in crate::driver) trait Unit: Sized {
     /// stopped it, and after counters were stopped to read an event. Counters run next. Not called
     /// on AMD's PMUs.
     #[inline(always)]
-    fn go_on(&self, _shared: &Self::Shared, _site: Site<'_>) {}
+    fn go_on(&self, _pmi_state: &Self::PmiState, _site: Site<'_>) {}
 
     /// Returns the counters whose overflows raise no PMI, since the unit handles them. Any context.
     /// Not called on AMD's PMUs.
     #[inline(always)]
-    fn silent(&self, _shared: &Self::Shared) -> CounterMask {
+    fn silent(&self, _pmi_state: &Self::PmiState) -> CounterMask {
         CounterMask::EMPTY
     }
 
@@ -196,7 +200,7 @@ pub(in crate::driver) trait Unit: Sized {
     #[inline(always)]
     fn pmi_early(
         &self,
-        _shared: &Self::Shared,
+        _pmi_state: &Self::PmiState,
         _cx: &OnCpu<'_, Driver>,
         _site: Site<'_>,
         _pmi: &mut Pmi<'_>,
@@ -209,7 +213,7 @@ pub(in crate::driver) trait Unit: Sized {
     #[inline(always)]
     fn pmi(
         &self,
-        _shared: &Self::Shared,
+        _pmi_state: &Self::PmiState,
         _cx: &OnCpu<'_, Driver>,
         _site: Site<'_>,
         _pmi: Pmi<'_>,
@@ -222,7 +226,7 @@ pub(in crate::driver) trait Unit: Sized {
     #[inline(always)]
     fn switch(
         &self,
-        _state: (&mut Self::Own, &Self::Shared),
+        _state: (&mut Self::Own, &Self::PmiState),
         _cx: &PmuDisabled<'_, Driver>,
         _site: Site<'_>,
         _schedule: &CpuSchedule<EventId>,
@@ -236,15 +240,15 @@ pub(in crate::driver) trait Unit: Sized {
         Ok(())
     }
 
-    /// Writes the unit's file, from the unit's state and the shared states of `cpus`. Process
+    /// Writes the unit's file, from the unit's state and its PMI states on `cpus`. Process
     /// context.
     fn write<'a>(
         &self,
-        _cpus: impl Iterator<Item = &'a Self::Shared>,
+        _cpus: impl Iterator<Item = &'a Self::PmiState>,
         _f: &mut fmt::Formatter<'_>,
     ) -> fmt::Result
     where
-        Self::Shared: 'a,
+        Self::PmiState: 'a,
     {
         Ok(())
     }

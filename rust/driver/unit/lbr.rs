@@ -6,9 +6,9 @@
 //! |---|---|
 //! | [`Branches`] | all; constant |
 //! | [`LbrOwn`] | callbacks on the CPU, not the PMI |
-//! | [`LbrShared::mode`], [`LbrShared::select`] | callbacks and the PMI on the CPU, as atomics |
-//! | [`LbrShared::sampled`] | callbacks and the PMI on the CPU, one at a time |
-//! | [`LbrShared::mirror`] | callbacks on the CPU |
+//! | [`LbrPmiState::mode`], [`LbrPmiState::select`] | callbacks and the PMI on the CPU, as atomics |
+//! | [`LbrPmiState::sampled`] | callbacks and the PMI on the CPU, one at a time |
+//! | [`LbrPmiState::mirror`] | callbacks on the CPU |
 //! | [`TaskData`] | `sched_task` on the CPU of the task |
 //!
 //! Branches are recorded while counters run, unless a guest of KVM has the records: the guest
@@ -27,7 +27,7 @@ use super::hooks::{
 use crate::{
     driver::{
         hw::Hardware,
-        pmi::shared::PmiState,
+        pmi::state::PmiState,
         Driver, //
     },
     kern::percpu::CpuCell,
@@ -73,7 +73,7 @@ pub(in crate::driver) use records::{
 };
 
 /// The state of a CPU's branch records that callbacks share with the PMI.
-pub(in crate::driver) struct LbrShared {
+pub(in crate::driver) struct LbrPmiState {
     /// The way in which branches are recorded while counters run, a [`Mode`].
     mode: AtomicU8,
     /// The branches that a PMI has read, or of a PEBS record. [`None`] if the machine has no
@@ -86,7 +86,7 @@ pub(in crate::driver) struct LbrShared {
     mirror: Option<BranchMirror>,
 }
 
-impl LbrShared {
+impl LbrPmiState {
     /// Publishes the recording of branches: the value of LBR_SELECT, and a set of the kernel's
     /// kinds of branches; [`None`] if branches are not recorded. Must be called before the
     /// recording changes.
@@ -122,13 +122,13 @@ impl Branches {
     #[inline]
     pub(in crate::driver) fn read_in_pmi<'a>(
         &'a self,
-        shared: &'a LbrShared,
+        pmi_state: &'a LbrPmiState,
         cx: &'a OnCpu<'_, Driver>,
         pmi: &PmiState,
         overflowed: CounterMask,
     ) -> Option<InPmi<'a>> {
-        match shared.is_used() {
-            true => self.read_used(shared, cx, pmi, overflowed),
+        match pmi_state.is_used() {
+            true => self.read_used(pmi_state, cx, pmi, overflowed),
             false => None,
         }
     }
@@ -136,7 +136,7 @@ impl Branches {
     #[inline(never)]
     fn read_used<'a>(
         &'a self,
-        shared: &'a LbrShared,
+        pmi_state: &'a LbrPmiState,
         cx: &'a OnCpu<'_, Driver>,
         pmi: &PmiState,
         overflowed: CounterMask,
@@ -148,8 +148,8 @@ impl Branches {
         if !overflowed.into_iter().any(wants) {
             return None;
         }
-        let mut sampled = shared.sampled.borrow(cx.irqs())?;
-        self.read(sampled.as_mut()?, shared.mode(), cx.irqs());
+        let mut sampled = pmi_state.sampled.borrow(cx.irqs())?;
+        self.read(sampled.as_mut()?, pmi_state.mode(), cx.irqs());
         Some(InPmi {
             sampled,
             branches: self,
@@ -160,13 +160,13 @@ impl Branches {
     /// while another part of the driver uses the buffer.
     pub(in crate::driver) fn recorded<'a>(
         &'a self,
-        shared: &'a LbrShared,
+        pmi_state: &'a LbrPmiState,
         irqs: &'a LocalInterruptDisabled,
     ) -> Option<InPmi<'a>> {
-        if !shared.is_used() {
+        if !pmi_state.is_used() {
             return None;
         }
-        let sampled = shared.sampled.borrow(irqs)?;
+        let sampled = pmi_state.sampled.borrow(irqs)?;
         Some(InPmi {
             sampled,
             branches: self,
@@ -177,7 +177,7 @@ impl Branches {
     fn prepare_changed(
         &self,
         own: &mut LbrOwn,
-        shared: &LbrShared,
+        pmi_state: &LbrPmiState,
         cx: &PmuDisabled<'_, Driver>,
         schedule: &CpuSchedule<EventId>,
         wanted: Option<u32>,
@@ -192,33 +192,33 @@ impl Branches {
                 };
                 let info = requests().any(|request: Request| !request.bare);
                 let kinds = requests().fold(Kinds::NONE, |all, it| all.or(it.kinds));
-                shared.publish(Some((select, kinds.bits())), cx.irqs());
-                shared.select.store(select, Relaxed);
+                pmi_state.publish(Some((select, kinds.bits())), cx.irqs());
+                pmi_state.select.store(select, Relaxed);
                 Mode::of(self.lbr.is_call_stack(select), info)
             }
         };
         if mode == Mode::OFF {
-            shared.publish(None, cx.irqs());
+            pmi_state.publish(None, cx.irqs());
             // A snapshot since the PMU was disabled may have restarted the recording.
             self.registers.stop(cx.irqs());
         }
         // After `publish()`: a snapshot in an NMI writes LBR_SELECT, too.
         let steps = own.state.prepare(wanted);
         self.carry_out(steps, None, cx.irqs());
-        shared.mode.store(mode.0, Relaxed);
+        pmi_state.mode.store(mode.0, Relaxed);
     }
 
     #[inline(never)]
-    fn record(&self, shared: &LbrShared, irqs: &LocalInterruptDisabled) {
-        let select = shared.select.load(Relaxed);
-        let freeze = shared.mode().freezes();
+    fn record(&self, pmi_state: &LbrPmiState, irqs: &LocalInterruptDisabled) {
+        let select = pmi_state.select.load(Relaxed);
+        let freeze = pmi_state.mode().freezes();
         self.registers.start(select, freeze, irqs);
     }
 }
 
 impl Unit for Branches {
     type Own = LbrOwn;
-    type Shared = LbrShared;
+    type PmiState = LbrPmiState;
     type TaskData = TaskData;
 
     const TASK_DATA: Option<&'static CStr> = Some(c"rpmu_lbr");
@@ -231,10 +231,14 @@ impl Unit for Branches {
         Ok(branches)
     }
 
-    fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<LbrShared> {
+    fn pmi_state(
+        cpu: CpuId,
+        hardware: &Hardware,
+        builtin: Option<&Builtin>,
+    ) -> Result<LbrPmiState> {
         let lbr = hardware.pmu.lbr;
         let amd = hardware.amd().is_some();
-        Ok(LbrShared {
+        Ok(LbrPmiState {
             mode: AtomicU8::new(Mode::OFF.0),
             sampled: CpuCell::new(cpu, lbr.map(|_| new_sampled()).transpose()?),
             select: AtomicU32::new(0),
@@ -250,27 +254,27 @@ impl Unit for Branches {
     fn reset(
         &self,
         own: &mut LbrOwn,
-        shared: &LbrShared,
+        pmi_state: &LbrPmiState,
         site: Site<'_>,
         _counters: PlanAndShadow<'_>,
     ) -> bool {
         own.running = false;
         // Events that stay and want branches must be prepared again.
-        let changed = shared.is_used() || own.state.filter().is_some();
+        let changed = pmi_state.is_used() || own.state.filter().is_some();
         own.state.forget();
         self.registers.stop(site.irqs);
         changed
     }
 
-    fn restore(&self, own: &mut LbrOwn, shared: &LbrShared, site: Site<'_>) {
+    fn restore(&self, own: &mut LbrOwn, pmi_state: &LbrPmiState, site: Site<'_>) {
         // First, so that no snapshot restarts the recording.
-        shared.publish(None, site.irqs);
+        pmi_state.publish(None, site.irqs);
         self.registers.stop(site.irqs);
-        if shared.is_used() {
+        if pmi_state.is_used() {
             // Not LBR_SELECT, which threads may share: each driver writes it before it records.
             self.registers.reset(site.irqs);
         }
-        shared.mode.store(Mode::OFF.0, Relaxed);
+        pmi_state.mode.store(Mode::OFF.0, Relaxed);
         own.running = false;
         own.state.forget();
     }
@@ -292,7 +296,7 @@ impl Unit for Branches {
     fn prepare(
         &self,
         own: &mut LbrOwn,
-        shared: &LbrShared,
+        pmi_state: &LbrPmiState,
         cx: &PmuDisabled<'_, Driver>,
         _site: Site<'_>,
         schedule: &CpuSchedule<EventId>,
@@ -300,26 +304,26 @@ impl Unit for Branches {
     ) {
         if changed {
             let wanted = schedule.lbr_select();
-            if wanted.is_some() || own.state.filter().is_some() || shared.is_used() {
-                self.prepare_changed(own, shared, cx, schedule, wanted);
+            if wanted.is_some() || own.state.filter().is_some() || pmi_state.is_used() {
+                self.prepare_changed(own, pmi_state, cx, schedule, wanted);
             }
         }
     }
 
     /// Starts the recording of branches, if an event wants them.
     #[inline(always)]
-    fn start(&self, own: &mut LbrOwn, shared: &LbrShared, site: Site<'_>) {
-        if shared.is_used() {
+    fn start(&self, own: &mut LbrOwn, pmi_state: &LbrPmiState, site: Site<'_>) {
+        if pmi_state.is_used() {
             own.running = true;
-            self.record(shared, site.irqs);
+            self.record(pmi_state, site.irqs);
         }
     }
 
     /// Restarts the recording of branches, unless acknowledging the PMI has done so.
     #[inline(always)]
-    fn go_on(&self, shared: &LbrShared, site: Site<'_>) {
-        if shared.is_used() && !self.thaws_by_acknowledging {
-            self.record(shared, site.irqs);
+    fn go_on(&self, pmi_state: &LbrPmiState, site: Site<'_>) {
+        if pmi_state.is_used() && !self.thaws_by_acknowledging {
+            self.record(pmi_state, site.irqs);
         }
     }
 
@@ -328,7 +332,7 @@ impl Unit for Branches {
     #[inline(never)]
     fn switch(
         &self,
-        (own, _shared): (&mut LbrOwn, &LbrShared),
+        (own, _pmi_state): (&mut LbrOwn, &LbrPmiState),
         _cx: &PmuDisabled<'_, Driver>,
         site: Site<'_>,
         schedule: &CpuSchedule<EventId>,

@@ -3,7 +3,7 @@
 //! Units: features with state of their own, per PMU, per core or per CPU.
 //!
 //! A unit is a type that implements [`Unit`] and has a line in the list below. The list gives the
-//! unit its fields in the state of a PMU ([`Units`]), of each CPU ([`UnitsOwn`], [`UnitsShared`])
+//! unit its fields in the state of a PMU ([`Units`]), of each CPU ([`UnitsOwn`], [`UnitsPmiState`])
 //! and of tasks ([`TaskData`]), and calls its hooks. All calls are static.
 //!
 //! # What a unit may touch
@@ -102,8 +102,8 @@ macro_rules! units {
         }
 
         /// The state of the units of a CPU that callbacks share with the PMI.
-        pub(super) struct UnitsShared {
-            $(pub(super) $name: <$unit as Unit>::Shared,)*
+        pub(super) struct UnitsPmiState {
+            $(pub(super) $name: <$unit as Unit>::PmiState,)*
         }
 
         /// The units' data of a task.
@@ -142,21 +142,26 @@ macro_rules! units {
             pub(super) fn reset(
                 &self,
                 own: &mut UnitsOwn,
-                shared: &UnitsShared,
+                pmi_state: &UnitsPmiState,
                 site: Site<'_>,
                 mut counters: PlanAndShadow<'_>,
             ) -> bool {
                 let mut changed = false;
                 $(if let Some(unit) = &self.$name {
-                    changed |= unit.reset(&mut own.$name, &shared.$name, site, counters.lend());
+                    changed |= unit.reset(&mut own.$name, &pmi_state.$name, site, counters.lend());
                 })*
                 changed
             }
 
             /// See [`Unit::restore`].
-            pub(super) fn restore(&self, own: &mut UnitsOwn, shared: &UnitsShared, site: Site<'_>) {
+            pub(super) fn restore(
+                &self,
+                own: &mut UnitsOwn,
+                pmi_state: &UnitsPmiState,
+                site: Site<'_>,
+            ) {
                 $(if let Some(unit) = &self.$name {
-                    unit.restore(&mut own.$name, &shared.$name, site);
+                    unit.restore(&mut own.$name, &pmi_state.$name, site);
                 })*
             }
 
@@ -186,30 +191,35 @@ macro_rules! units {
             pub(super) fn prepare(
                 &self,
                 own: &mut UnitsOwn,
-                shared: &UnitsShared,
+                pmi_state: &UnitsPmiState,
                 cx: &PmuDisabled<'_, Driver>,
                 site: Site<'_>,
                 schedule: &CpuSchedule<EventId>,
                 changed: bool,
             ) {
                 $(if let Some(unit) = &self.$name {
-                    unit.prepare(&mut own.$name, &shared.$name, cx, site, schedule, changed);
+                    unit.prepare(&mut own.$name, &pmi_state.$name, cx, site, schedule, changed);
                 })*
             }
 
             /// See [`Unit::suspend`].
             #[inline(always)]
-            pub(super) fn suspend(&self, shared: &UnitsShared, site: Site<'_>) {
+            pub(super) fn suspend(&self, pmi_state: &UnitsPmiState, site: Site<'_>) {
                 $(if let Some(unit) = &self.$name {
-                    unit.suspend(&shared.$name, site);
+                    unit.suspend(&pmi_state.$name, site);
                 })*
             }
 
             /// See [`Unit::start`].
             #[inline(always)]
-            pub(super) fn start(&self, own: &mut UnitsOwn, shared: &UnitsShared, site: Site<'_>) {
+            pub(super) fn start(
+                &self,
+                own: &mut UnitsOwn,
+                pmi_state: &UnitsPmiState,
+                site: Site<'_>,
+            ) {
                 $(if let Some(unit) = &self.$name {
-                    unit.start(&mut own.$name, &shared.$name, site);
+                    unit.start(&mut own.$name, &pmi_state.$name, site);
                 })*
             }
 
@@ -228,18 +238,18 @@ macro_rules! units {
 
             /// See [`Unit::go_on`].
             #[inline(always)]
-            pub(super) fn go_on(&self, shared: &UnitsShared, site: Site<'_>) {
+            pub(super) fn go_on(&self, pmi_state: &UnitsPmiState, site: Site<'_>) {
                 $(if let Some(unit) = &self.$name {
-                    unit.go_on(&shared.$name, site);
+                    unit.go_on(&pmi_state.$name, site);
                 })*
             }
 
             /// See [`Unit::silent`].
             #[inline(always)]
-            pub(super) fn silent(&self, shared: &UnitsShared) -> CounterMask {
+            pub(super) fn silent(&self, pmi_state: &UnitsPmiState) -> CounterMask {
                 let mut silent = CounterMask::EMPTY;
                 $(if let Some(unit) = &self.$name {
-                    silent = silent | unit.silent(&shared.$name);
+                    silent = silent | unit.silent(&pmi_state.$name);
                 })*
                 silent
             }
@@ -248,14 +258,14 @@ macro_rules! units {
             #[inline(always)]
             pub(super) fn pmi_early(
                 &self,
-                shared: &UnitsShared,
+                pmi_state: &UnitsPmiState,
                 cx: &OnCpu<'_, Driver>,
                 site: Site<'_>,
                 pmi: &mut Pmi<'_>,
                 want_branches: &mut CounterMask,
             ) {
                 $(if let Some(unit) = &self.$name {
-                    unit.pmi_early(&shared.$name, cx, site, pmi, want_branches);
+                    unit.pmi_early(&pmi_state.$name, cx, site, pmi, want_branches);
                 })*
             }
 
@@ -263,14 +273,14 @@ macro_rules! units {
             #[inline(always)]
             pub(super) fn pmi(
                 &self,
-                shared: &UnitsShared,
+                pmi_state: &UnitsPmiState,
                 cx: &OnCpu<'_, Driver>,
                 site: Site<'_>,
                 pmi: Pmi<'_>,
                 mut branches: Option<&mut InPmi<'_>>,
             ) {
                 $(if let Some(unit) = &self.$name {
-                    unit.pmi(&shared.$name, cx, site, pmi, branches.as_deref_mut());
+                    unit.pmi(&pmi_state.$name, cx, site, pmi, branches.as_deref_mut());
                 })*
             }
 
@@ -278,7 +288,7 @@ macro_rules! units {
             #[inline(always)]
             pub(super) fn switch(
                 &self,
-                (own, shared): (&mut UnitsOwn, &UnitsShared),
+                (own, pmi_state): (&mut UnitsOwn, &UnitsPmiState),
                 cx: &PmuDisabled<'_, Driver>,
                 site: Site<'_>,
                 schedule: &CpuSchedule<EventId>,
@@ -287,7 +297,7 @@ macro_rules! units {
             ) {
                 $(if let Some(unit) = &self.$name {
                     let data = data.as_deref_mut().map(|data| &mut data.$name);
-                    let state = (&mut own.$name, &shared.$name);
+                    let state = (&mut own.$name, &pmi_state.$name);
                     unit.switch(state, cx, site, schedule, data, sched_in);
                 })*
             }
@@ -307,7 +317,7 @@ macro_rules! units {
             pub(super) fn write<'a>(
                 &self,
                 file: usize,
-                cpus: impl Iterator<Item = &'a UnitsShared>,
+                cpus: impl Iterator<Item = &'a UnitsPmiState>,
                 f: &mut fmt::Formatter<'_>,
             ) -> fmt::Result {
                 let mut files = 0..;
@@ -321,15 +331,15 @@ macro_rules! units {
             }
         }
 
-        impl UnitsShared {
-            /// See [`Unit::shared`].
+        impl UnitsPmiState {
+            /// See [`Unit::pmi_state`].
             pub(super) fn new<'a>(
                 cpu: CpuId,
                 hardware: &'a Hardware,
                 builtin: Option<&'a Builtin>,
             ) -> impl Init<Self, Error> + use<'a> {
                 try_init!(Self {
-                    $($name: <$unit as Unit>::shared(cpu, hardware, builtin)?,)*
+                    $($name: <$unit as Unit>::pmi_state(cpu, hardware, builtin)?,)*
                 }? Error)
             }
         }

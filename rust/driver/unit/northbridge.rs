@@ -102,7 +102,7 @@ impl Northbridges {
 
 impl Unit for Northbridges {
     type Own = ();
-    type Shared = ();
+    type PmiState = ();
     type TaskData = ();
 
     fn find(platform: &mut Platform<'_>) -> Result<Option<Self>> {
@@ -114,11 +114,11 @@ impl Unit for Northbridges {
         Ok(Some(Self { nodes }))
     }
 
-    fn shared(_cpu: CpuId, _hardware: &Hardware, _builtin: Option<&Builtin>) -> Result {
+    fn pmi_state(_cpu: CpuId, _hardware: &Hardware, _builtin: Option<&Builtin>) -> Result {
         Ok(())
     }
 
-    fn restore(&self, _own: &mut (), _shared: &(), site: Site<'_>) {
+    fn restore(&self, _own: &mut (), _pmi_state: &(), site: Site<'_>) {
         self.release_all_but(CounterMask::EMPTY, site);
     }
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`Pebs`] | all; constant |
 //! | [`PebsOwn`] | callbacks on the CPU, not the PMI |
-//! | [`PebsShared`] | callbacks and the PMI on the CPU, as atomics; only callbacks write `counters`, `flags` and `enable` |
+//! | [`PebsPmiState`] | callbacks and the PMI on the CPU, as atomics; only callbacks write `counters`, `flags` and `enable` |
 //! | the debug store | the processor while counters run; callbacks and the PMI while they are stopped |
 //!
 //! # Counts
@@ -21,8 +21,8 @@
 //! # The PMI
 //!
 //! The PMI may interrupt a callback that counts records or makes samples of them. It then leaves
-//! the records to the callback, which looks again before it ends: [`PebsShared::with_records`]. No
-//! records are written meanwhile, since both run with counters stopped.
+//! the records to the callback, which looks again before it ends: [`PebsPmiState::with_records`].
+//! No records are written meanwhile, since both run with counters stopped.
 
 mod sample;
 
@@ -45,7 +45,7 @@ use crate::{
         },
         facilities,
         hw::Hardware,
-        pmi::shared::PmiState,
+        pmi::state::PmiState,
         Driver, //
     },
     logic::{
@@ -191,7 +191,7 @@ fn reload(event: &Event<Driver>, hardware: &Hardware) -> u64 {
 }
 
 /// The state of a CPU's precise events that callbacks share with the PMI.
-pub(in crate::driver) struct PebsShared {
+pub(in crate::driver) struct PebsPmiState {
     /// The counters with precise events that have been started, and may have records.
     counters: AtomicU64,
     /// The counters among these whose events count in virtual machines only: KVM's events, for its
@@ -213,11 +213,14 @@ pub(in crate::driver) struct PebsShared {
     store: Option<StoreOfCpu>,
 }
 
-impl PebsShared {
-    /// Returns this state together with the `shared` state, both of which belong to this CPU.
+impl PebsPmiState {
+    /// Returns this state together with the `pmi_state`, both of which belong to this CPU.
     #[inline(always)]
-    pub(in crate::driver) fn on<'a>(&'a self, shared: &'a PmiState) -> Here<'a> {
-        Here { pebs: self, shared }
+    pub(in crate::driver) fn on<'a>(&'a self, pmi_state: &'a PmiState) -> Here<'a> {
+        Here {
+            pebs: self,
+            pmi_state,
+        }
     }
 
     /// Returns the debug store of the CPU, if there is one with a buffer for PEBS.
@@ -318,8 +321,8 @@ impl Tally {
 /// PEBS of this CPU.
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Here<'a> {
-    pebs: &'a PebsShared,
-    shared: &'a PmiState,
+    pebs: &'a PebsPmiState,
+    pmi_state: &'a PmiState,
 }
 
 impl Pebs {
@@ -337,7 +340,7 @@ impl Pebs {
         let hardware = &cx.pmu().ops().hardware;
         let limits = &hardware.limits;
         let period = reload(event, hardware);
-        here.shared.uses.on(counter).set_reload(period);
+        here.pmi_state.uses.on(counter).set_reload(period);
         if let Some(store) = here.pebs.store() {
             let value = period.wrapping_neg() & limits.width.mask();
             match counter.kind() {
@@ -410,7 +413,7 @@ impl Pebs {
             own.groups = Some(groups);
         }
         let data_config = own.groups.map_or(0, Groups::bits);
-        here.shared.hypervisors.publish_pebs(enable, data_config);
+        here.pmi_state.hypervisors.publish_pebs(enable, data_config);
         if other_groups {
             store.set_data_config(data_config, cx.irqs());
         }
@@ -429,7 +432,7 @@ impl Pebs {
         here.pebs.counted.store(0, Relaxed);
         here.pebs.enable.store(0, Relaxed);
         own.groups = None;
-        here.shared.hypervisors.publish_pebs(0, data_config);
+        here.pmi_state.hypervisors.publish_pebs(0, data_config);
         if let Some(store) = here.pebs.store() {
             store.set_enable(0, irqs);
             store.clear(irqs);
@@ -463,9 +466,12 @@ impl Pebs {
             event.data().precise.is_some() && event::counter(event).is_none_or(|it| it == counter)
         };
         for counter in counters {
-            let event = here.shared.last_event(counter).and_then(|id| cx.event(id));
+            let event = here
+                .pmi_state
+                .last_event(counter)
+                .and_then(|id| cx.event(id));
             if let Some(event) = event.filter(|event| is_on(counter, event)) {
-                f(counter, event, here.shared.uses.on(counter));
+                f(counter, event, here.pmi_state.uses.on(counter));
             }
         }
     }
@@ -580,7 +586,7 @@ impl Pebs {
         nmi: &NmiContext,
     ) {
         let active = |counter| {
-            here.shared
+            here.pmi_state
                 .active_event(counter)
                 .and_then(|id| cx.event(id))
         };
@@ -686,7 +692,7 @@ impl Pebs {
         is_overflow: bool,
         batch: &mut sample::Batch<'a, '_>,
     ) {
-        let counts = here.shared.uses.on(counter);
+        let counts = here.pmi_state.uses.on(counter);
         let mut period = counts.reload();
         if period == 0 {
             period = event.last_period().load(Relaxed);
@@ -721,7 +727,7 @@ impl Pebs {
 
 impl Unit for Pebs {
     type Own = PebsOwn;
-    type Shared = PebsShared;
+    type PmiState = PebsPmiState;
     type TaskData = ();
 
     fn find(platform: &mut Platform<'_>) -> Result<Option<Self>> {
@@ -732,9 +738,13 @@ impl Unit for Pebs {
         Ok(pebs)
     }
 
-    fn shared(cpu: CpuId, hardware: &Hardware, builtin: Option<&Builtin>) -> Result<PebsShared> {
+    fn pmi_state(
+        cpu: CpuId,
+        hardware: &Hardware,
+        builtin: Option<&Builtin>,
+    ) -> Result<PebsPmiState> {
         let format = hardware.pmu.capabilities.pebs_format;
-        Ok(PebsShared {
+        Ok(PebsPmiState {
             counters: AtomicU64::new(0),
             of_guests: AtomicU64::new(0),
             flags: AtomicU64::new(0),
@@ -759,23 +769,23 @@ impl Unit for Pebs {
     fn reset(
         &self,
         own: &mut PebsOwn,
-        shared: &PebsShared,
+        pmi_state: &PebsPmiState,
         site: Site<'_>,
         _counters: PlanAndShadow<'_>,
     ) -> bool {
-        let published = || site.shared.hypervisors.published_data_cfg();
+        let published = || site.pmi_state.hypervisors.published_data_cfg();
         own.before.get_or_insert_with(published);
-        Self::end(own, shared.on(site.shared), 0, site.irqs);
+        Self::end(own, pmi_state.on(site.pmi_state), 0, site.irqs);
         false
     }
 
     /// Restores PEBS_DATA_CFG to the value that the built-in driver left.
-    fn restore(&self, own: &mut PebsOwn, shared: &PebsShared, site: Site<'_>) {
+    fn restore(&self, own: &mut PebsOwn, pmi_state: &PebsPmiState, site: Site<'_>) {
         let Some(data_config) = own.before.take() else {
             return;
         };
-        Self::end(own, shared.on(site.shared), data_config, site.irqs);
-        let store = shared.store();
+        Self::end(own, pmi_state.on(site.pmi_state), data_config, site.irqs);
+        let store = pmi_state.store();
         if let Some(store) = store.filter(|_| self.format == PebsFormat::Adaptive) {
             store.set_data_config(data_config, site.irqs);
         }
@@ -786,23 +796,23 @@ impl Unit for Pebs {
     fn prepare(
         &self,
         own: &mut PebsOwn,
-        shared: &PebsShared,
+        pmi_state: &PebsPmiState,
         cx: &PmuDisabled<'_, Driver>,
         site: Site<'_>,
         schedule: &CpuSchedule<EventId>,
         changed: bool,
     ) {
-        let counters = shared.counters();
-        let enable = counters.bits() | shared.flags.load(Relaxed);
-        if enable != shared.enable.load(Relaxed) || changed && !counters.is_empty() {
-            self.prepare_changed(own, shared.on(site.shared), cx, schedule, enable);
+        let counters = pmi_state.counters();
+        let enable = counters.bits() | pmi_state.flags.load(Relaxed);
+        if enable != pmi_state.enable.load(Relaxed) || changed && !counters.is_empty() {
+            self.prepare_changed(own, pmi_state.on(site.pmi_state), cx, schedule, enable);
         }
     }
 
     /// Returns the counters with precise events, whose overflows raise no PMI.
     #[inline(always)]
-    fn silent(&self, shared: &PebsShared) -> CounterMask {
-        shared.counters()
+    fn silent(&self, pmi_state: &PebsPmiState) -> CounterMask {
+        pmi_state.counters()
     }
 
     /// Makes samples of the records before the branch records are read, if records contain branches
@@ -810,7 +820,7 @@ impl Unit for Pebs {
     #[inline(always)]
     fn pmi_early(
         &self,
-        shared: &PebsShared,
+        pmi_state: &PebsPmiState,
         cx: &OnCpu<'_, Driver>,
         site: Site<'_>,
         pmi: &mut Pmi<'_>,
@@ -821,36 +831,36 @@ impl Unit for Pebs {
         }
         if self.records_branches() {
             pmi.status = pmi.status.without_records();
-            self.use_records(cx, shared.on(site.shared), Some(pmi.nmi), None);
+            self.use_records(cx, pmi_state.on(site.pmi_state), Some(pmi.nmi), None);
         } else {
-            *want_branches = *want_branches | shared.counters();
+            *want_branches = *want_branches | pmi_state.counters();
         }
     }
 
     #[inline(always)]
     fn pmi(
         &self,
-        shared: &PebsShared,
+        pmi_state: &PebsPmiState,
         cx: &OnCpu<'_, Driver>,
         site: Site<'_>,
         pmi: Pmi<'_>,
         branches: Option<&mut InPmi<'_>>,
     ) {
         if pmi.status.has_records() {
-            self.use_records(cx, shared.on(site.shared), Some(pmi.nmi), branches);
+            self.use_records(cx, pmi_state.on(site.pmi_state), Some(pmi.nmi), branches);
         }
     }
 
     /// Stops the recording of overflows.
-    fn suspend(&self, shared: &PebsShared, site: Site<'_>) {
-        if shared.enable.load(Relaxed) == 0 {
+    fn suspend(&self, pmi_state: &PebsPmiState, site: Site<'_>) {
+        if pmi_state.enable.load(Relaxed) == 0 {
             return;
         }
-        if let Some(store) = shared.store() {
-            site.shared
+        if let Some(store) = pmi_state.store() {
+            site.pmi_state
                 .hypervisors
-                .publish_pebs(0, site.shared.hypervisors.published_data_cfg());
-            shared.enable.store(0, Relaxed);
+                .publish_pebs(0, site.pmi_state.hypervisors.published_data_cfg());
+            pmi_state.enable.store(0, Relaxed);
             store.set_enable(0, site.irqs);
         }
     }
@@ -859,15 +869,15 @@ impl Unit for Pebs {
     #[inline(always)]
     fn switch(
         &self,
-        (_own, shared): (&mut PebsOwn, &PebsShared),
+        (_own, pmi_state): (&mut PebsOwn, &PebsPmiState),
         cx: &PmuDisabled<'_, Driver>,
         site: Site<'_>,
         _schedule: &CpuSchedule<EventId>,
         _data: Option<&mut ()>,
         sched_in: bool,
     ) {
-        if !sched_in && !shared.counters().is_empty() {
-            self.use_records(cx, shared.on(site.shared), None, None);
+        if !sched_in && !pmi_state.counters().is_empty() {
+            self.use_records(cx, pmi_state.on(site.pmi_state), None, None);
         }
     }
 }

@@ -79,7 +79,7 @@ fn wanted(counters: &PlanAndShadow<'_>) -> Option<CounterId> {
 
 impl Unit for Tfa {
     type Own = CpuState;
-    type Shared = ();
+    type PmiState = ();
     type TaskData = ();
 
     fn find(platform: &mut Platform<'_>) -> Result<Option<Self>> {
@@ -89,7 +89,7 @@ impl Unit for Tfa {
         }))
     }
 
-    fn shared(_cpu: CpuId, _hardware: &Hardware, _builtin: Option<&Builtin>) -> Result {
+    fn pmi_state(_cpu: CpuId, _hardware: &Hardware, _builtin: Option<&Builtin>) -> Result {
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl Unit for Tfa {
     fn reset(
         &self,
         own: &mut CpuState,
-        _shared: &(),
+        _pmi_state: &(),
         site: Site<'_>,
         counters: PlanAndShadow<'_>,
     ) -> bool {
@@ -115,7 +115,7 @@ impl Unit for Tfa {
     }
 
     /// Lets transactions run.
-    fn restore(&self, own: &mut CpuState, _shared: &(), site: Site<'_>) {
+    fn restore(&self, own: &mut CpuState, _pmi_state: &(), site: Site<'_>) {
         own.abort = false;
         tsx::set_force_abort(false, site.irqs);
     }

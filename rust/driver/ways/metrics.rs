@@ -31,7 +31,7 @@ use crate::{
         },
         event,
         hw::Hardware,
-        pmi::shared::PmiState,
+        pmi::state::PmiState,
         Driver, //
     },
     logic::regs::{
@@ -55,12 +55,12 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(in crate::driver) struct Topdown<'a, 'c> {
     cx: &'a OnCpu<'c, Driver>,
-    shared: &'a PmiState,
+    pmi_state: &'a PmiState,
 }
 
 impl<'a, 'c> Topdown<'a, 'c> {
-    pub(in crate::driver) fn new(cx: &'a OnCpu<'c, Driver>, shared: &'a PmiState) -> Self {
-        Self { cx, shared }
+    pub(in crate::driver) fn new(cx: &'a OnCpu<'c, Driver>, pmi_state: &'a PmiState) -> Self {
+        Self { cx, pmi_state }
     }
 
     fn hardware(self) -> &'a Hardware {
@@ -86,7 +86,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
 
     /// Remembers that `value` has been written to the `counter` of `event`.
     fn remember_written(self, counter: CounterId, event: &Event<Driver>, value: u64) {
-        let counts = self.shared.uses.on(counter);
+        let counts = self.pmi_state.uses.on(counter);
         counts.remember_written(event, value, self.hardware());
     }
 
@@ -123,12 +123,12 @@ impl<'a, 'c> Topdown<'a, 'c> {
     /// Calls `f` for each started slots or metric event on this CPU, with the place of its counter
     /// among the active topdown counters.
     fn for_each_topdown(self, mut f: impl FnMut(usize, (CounterId, &Event<Driver>), &CounterUse)) {
-        for (n, counter) in self.shared.topdown().into_iter().enumerate() {
-            let id = self.shared.last_event(counter);
+        for (n, counter) in self.pmi_state.topdown().into_iter().enumerate() {
+            let id = self.pmi_state.last_event(counter);
             let Some(event) = id.and_then(|id| self.cx.event(id)) else {
                 continue;
             };
-            let its = self.shared.uses.on(counter);
+            let its = self.pmi_state.uses.on(counter);
             let counts = matches!(its.way(), Way::Slots | Way::Metric);
             if counts && !event.is_stopped() && event::counter(event) == Some(counter) {
                 f(n, (counter, event), its);
@@ -161,7 +161,7 @@ impl<'a, 'c> Topdown<'a, 'c> {
         if event::counter(event).is_none() {
             return;
         }
-        let counts = self.shared.uses.on(counter);
+        let counts = self.pmi_state.uses.on(counter);
         let known = counts.previous();
         let metrics = self.hardware().read_metrics(self.cx.irqs());
         let on = (counter, event);
