@@ -226,7 +226,7 @@ fn serve(
         // A sample with counts needs the count now. Otherwise it is brought up to date when it is
         // read, together with the counts of its group.
         if event.samples_counts() {
-            counts.settle(event);
+            counts.update(event);
         }
     } else {
         counts.update((counter, event), hardware, irqs);

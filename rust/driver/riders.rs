@@ -97,11 +97,11 @@ impl SharedCounter<'_> {
     }
 
     /// Brings the count of `event` up to date. Any context.
-    pub(super) fn settle(self, event: &Event<Driver>) {
-        self.settle_to(event, || self.total());
+    pub(super) fn update(self, event: &Event<Driver>) {
+        self.update_to(event, || self.total());
     }
 
-    fn settle_to(self, event: &Event<Driver>, total: impl FnMut() -> Total) {
+    fn update_to(self, event: &Event<Driver>, total: impl FnMut() -> Total) {
         let ride = &event.data().ride;
         event.add_count(ride.base().take(total));
         if !ride.has_owner() {
@@ -366,7 +366,7 @@ impl Driver {
             if counts.is_shared() && !event.is_stopped() {
                 counts
                     .shared_counter(counter, &self.hardware, cx.irqs())
-                    .settle(event);
+                    .update(event);
             }
         }
         event::leave(event);
@@ -394,7 +394,7 @@ impl Driver {
         if let Some(owner) = owner {
             // An NMI that has stopped the owner meanwhile has found the same total.
             if !owner.is_stopped() {
-                counts.settle(owner);
+                counts.update(owner);
             }
             self.stop_counter(counter, value, shadow);
             event::leave(owner);
@@ -507,7 +507,7 @@ impl Driver {
         let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
         // An NMI may make a rider the owner as long as it is recorded as started.
         if riders.remove(id.index()) {
-            counts.settle(event);
+            counts.update(event);
             return;
         }
         if pmi_state
@@ -529,7 +529,7 @@ impl Driver {
             }
             _ => {}
         }
-        counts.settle(event);
+        counts.update(event);
         let mut former = Some(event);
         loop {
             let Some((next_id, next)) = pmi_state.next_owner(cx, (counter, event), &self.hardware)
@@ -613,9 +613,9 @@ impl Driver {
         match cx.group_read().filter(|_| !cx.in_nmi()) {
             Some(number) => {
                 let total = uses.on(counter).total_of_group(number, || counts.total());
-                counts.settle_to(event, || total);
+                counts.update_to(event, || total);
             }
-            None => counts.settle(event),
+            None => counts.update(event),
         }
     }
 
@@ -631,7 +631,7 @@ impl Driver {
         let counts = pmi_state.uses.on(counter);
         let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
         // Also if the interrupted callback keeps the PMI from handling the counter.
-        counts.settle(event);
+        counts.update(event);
         let is_owner = || {
             let owner = pmi_state.owner(cx, counter);
             owner.is_some_and(|(owner, _)| owner == id)
@@ -648,7 +648,7 @@ impl Driver {
         pmi_state.halt(counter);
         pmi_state.run(&self.hardware, cx.irqs());
         counts.freeze(Some(event));
-        counts.settle(event);
+        counts.update(event);
     }
 
     /// Restarts `event` on the shared `counter`, in the NMI that has stopped it. Returns whether it

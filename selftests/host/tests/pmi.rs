@@ -380,8 +380,8 @@ impl Sharing {
             .total(&self.counter.last, WIDTH, || self.value())
     }
 
-    /// Like the driver's `Shared::settle()`.
-    fn settle(&self, event: usize, total: impl FnMut() -> Total) {
+    /// Like the driver's `SharedCounter::update()`.
+    fn update(&self, event: usize, total: impl FnMut() -> Total) {
         let delta = self.bases[event].take(total);
         step(|| {
             self.counts[event]
@@ -394,7 +394,7 @@ impl Sharing {
     }
 
     fn read(&self, event: usize) {
-        self.settle(event, || self.total());
+        self.update(event, || self.total());
     }
 
     fn publish(&self, event: usize) {
@@ -516,9 +516,9 @@ fn members_of_a_group_are_read_at_once() {
         |events| {
             events.counter.occur(5);
             let total = events.total();
-            events.settle(1, || total);
+            events.update(1, || total);
             events.counter.occur(2);
-            events.settle(0, || total);
+            events.update(0, || total);
             assert_eq!(
                 events.counts[0].load(),
                 events.counts[1].load(),
