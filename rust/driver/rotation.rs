@@ -97,13 +97,13 @@ impl Demands {
     fn at_end(&mut self, context: &Context<'_, Driver>) -> &Wants {
         let Self {
             contexts,
-            next,
+            last_replaced,
             cgroups: of_cgroups,
             places,
         } = self;
         let new_place = || {
-            *next = next.wrapping_add(1) % KNOWN;
-            Some(*next)
+            *last_replaced = last_replaced.wrapping_add(1) % KNOWN;
+            Some(*last_replaced)
         };
         let all = look_at(&mut **contexts, context, None, new_place);
         let all = all.map_or(const { &Wants::NOTHING }, |(_, all)| all);

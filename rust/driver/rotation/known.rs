@@ -35,7 +35,7 @@ pub(super) struct Demands {
     /// The demand of all groups of a context.
     pub(super) contexts: KBox<[Option<Known>; KNOWN]>,
     /// The entry that was replaced last.
-    pub(super) next: usize,
+    pub(super) last_replaced: usize,
     /// The demand of the groups that can be on the CPU with tasks of one control group. Cached
     /// apart, so that many control groups do not displace the demand of whole contexts.
     pub(super) cgroups: KBox<[Option<Known>; KNOWN]>,
@@ -47,7 +47,7 @@ impl Demands {
         let nothing = || KBox::init(pin_init::init_array_from_fn(|_| None), GFP_KERNEL);
         Ok(Self {
             contexts: nothing()?,
-            next: 0,
+            last_replaced: 0,
             cgroups: nothing()?,
             places: Places::NEW,
         })
