@@ -140,8 +140,8 @@ impl EventData {
     }
 
     /// Returns whether records of the event may wait in the buffer.
-    pub(super) fn can_wait(&self) -> bool {
-        self.precise.is_some_and(|precise| precise.can_wait)
+    pub(super) fn records_can_wait(&self) -> bool {
+        self.precise.is_some_and(|precise| precise.records_can_wait)
     }
 
     /// Returns whether the event is a topdown metric.

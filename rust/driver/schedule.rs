@@ -495,7 +495,7 @@ impl Operations for Driver {
         match data.branches {
             Some(request) if request.call_stack => Attachment::TaskData,
             Some(_) => Attachment::SchedTask,
-            None if data.can_wait() => Attachment::SchedTask,
+            None if data.records_can_wait() => Attachment::SchedTask,
             None => Attachment::None,
         }
     }
@@ -530,7 +530,7 @@ impl Operations for Driver {
         // The count includes records that wait in the PEBS buffer, which a reader of the counter
         // does not see.
         let data = event.data();
-        !data.can_wait()
+        !data.records_can_wait()
             && data.way() != Way::GuestBranches
             && !data.ride.has_owner()
             && data.page.has_index(event)

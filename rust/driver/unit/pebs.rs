@@ -394,11 +394,15 @@ impl Pebs {
         // Waiting records may already exceed the new threshold.
         self.use_records(cx, here, None, None);
         let events = schedule.entries().filter_map(|it| cx.event(it.event));
-        let (groups, all_wait) = events
-            .filter_map(|event| event.data().precise)
-            .fold((Groups::default(), true), |(groups, all_wait), precise| {
-                (groups.or(precise.groups), all_wait && precise.can_wait)
-            });
+        let (groups, all_wait) = events.filter_map(|event| event.data().precise).fold(
+            (Groups::default(), true),
+            |(groups, all_wait), precise| {
+                (
+                    groups.or(precise.groups),
+                    all_wait && precise.records_can_wait,
+                )
+            },
+        );
         let words = self.format.words(groups);
         let threshold = if all_wait {
             let reserve = words.wrapping_mul(self.reserve);

@@ -42,7 +42,7 @@ pub struct Precise {
     pub reloads: bool,
     /// Set if records can wait until the buffer is almost full, or another task is switched in
     /// ("large PEBS").
-    pub can_wait: bool,
+    pub records_can_wait: bool,
     /// The groups that adaptive records need.
     pub groups: Groups,
     /// The format of a record's data source field.
@@ -124,7 +124,7 @@ pub(super) fn apply(
     let precise = Precise {
         level,
         reloads,
-        can_wait: reloads && can_wait(pmu, attr, format),
+        records_can_wait: reloads && records_can_wait(pmu, attr, format),
         groups: groups(pmu, attr),
         data: line.map_or(PebsData::None, |line| line.data()),
         needs_address_only: level >= 2 && format.has_ip() && attr.sample_type & PARTS == 0,
@@ -140,7 +140,7 @@ pub(super) fn apply(
 /// `intel_pmu_large_pebs_flags()`, `arch/x86/events/intel/core.c`. If the last branch is needed to
 /// find addresses, mainline lets records wait, too, and uses the last branch at the PMI for all of
 /// them.
-fn can_wait(pmu: &PmuInfo, attr: &Attributes, format: PebsFormat) -> bool {
+fn records_can_wait(pmu: &PmuInfo, attr: &Attributes, format: PebsFormat) -> bool {
     if attr.has_aux_action || attr.ends_turns() || needs_branches(pmu, attr) {
         return false;
     }

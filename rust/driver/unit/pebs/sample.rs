@@ -238,7 +238,7 @@ impl Samples {
         if let Some(recorded) = &mut recorded {
             // The record lacks the number of the latest branch. If the record has raised this PMI,
             // the number that the register has now is right, except for a branch or two.
-            let at_once = batch.nmi.is_some() && !event.data().can_wait();
+            let at_once = batch.nmi.is_some() && !event.data().records_can_wait();
             let latest = at_once && event.samples_latest_branch();
             recorded.take_recorded(record.branches(), latest, irqs);
             recorded.add_to(&mut sample, event, irqs);

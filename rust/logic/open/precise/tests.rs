@@ -190,7 +190,7 @@ fn records_can_wait_if_they_have_all_data() {
         attr.sample_type |= st::TID | st::PERIOD;
         change(&mut attr);
         let precise = precise(pmu, &attr);
-        (precise.reloads, precise.can_wait)
+        (precise.reloads, precise.records_can_wait)
     };
     for pmu in [&haswell(), &skylake(), &ice_lake()] {
         assert_eq!(waits(pmu, &|_| ()), (true, true));
