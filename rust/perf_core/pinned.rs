@@ -17,8 +17,8 @@
 //! waits, and is tried when the task is next scheduled.
 //!
 //! Some groups stay in the error state until the user enables them: groups for control groups,
-//! whose time the perf core accounts in places that this layer cannot reach, and, while [`SLOTS`]
-//! groups wait on a CPU, any other group there.
+//! whose time the perf core accounts in places that this layer cannot reach, and, while
+//! [`MAX_WAITING`] groups wait on a CPU, any other group there.
 //!
 //! A group that is disabled while it is in the error state no longer waits.
 //! [`DisableWatch`](crate::perf_core::DisableWatch) detects this; without one, no group is tried
@@ -62,7 +62,7 @@ use kernel::{
 };
 
 /// The maximum number of groups that wait on a CPU at a time.
-const SLOTS: usize = 16;
+const MAX_WAITING: usize = 16;
 
 type Slot = Atomic<*mut bindings::perf_event>;
 
@@ -73,12 +73,12 @@ type Slot = Atomic<*mut bindings::perf_event>;
 /// A non-null slot points to an event whose `destroy` callback has not cleared the slot yet by
 /// [`forget()`](Self::forget). The CPU itself fills slots, with interrupts off; any CPU clears
 /// them.
-pub(in crate::perf_core) struct WaitingPinned([Slot; SLOTS]);
+pub(in crate::perf_core) struct WaitingPinned([Slot; MAX_WAITING]);
 
 impl WaitingPinned {
     pub(in crate::perf_core) const fn new() -> Self {
         // INVARIANT: No slot is filled.
-        Self([const { Atomic::new(ptr::null_mut()) }; SLOTS])
+        Self([const { Atomic::new(ptr::null_mut()) }; MAX_WAITING])
     }
 
     /// # Safety

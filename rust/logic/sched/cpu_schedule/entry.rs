@@ -3,8 +3,8 @@
 //! The entry of an event in a CPU's schedule.
 
 use super::slots::{
-    Slots,
-    SLOTS, //
+    SlotSet,
+    SLOT_COUNT, //
 };
 use crate::logic::{
     model::{
@@ -110,8 +110,8 @@ impl<T> Entry<T> {
 // A named type keeps function names short: some tracing tools fail on long ones.
 #[derive(Clone)]
 pub struct Entries<'a, T> {
-    pub(super) entries: &'a [Option<Entry<T>>; SLOTS],
-    pub(super) slots: Slots,
+    pub(super) entries: &'a [Option<Entry<T>>; SLOT_COUNT],
+    pub(super) slots: SlotSet,
 }
 
 impl<'a, T> Iterator for Entries<'a, T> {
@@ -122,6 +122,6 @@ impl<'a, T> Iterator for Entries<'a, T> {
         let entries = self.entries;
         // The mask only avoids a bounds check.
         self.slots
-            .find_map(|slot| entries[slot & (SLOTS - 1)].as_ref())
+            .find_map(|slot| entries[slot & (SLOT_COUNT - 1)].as_ref())
     }
 }

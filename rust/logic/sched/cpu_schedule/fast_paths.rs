@@ -4,7 +4,7 @@
 
 use super::{
     CpuSchedule,
-    Slots, //
+    SlotSet, //
 };
 use crate::logic::{
     refusal::{
@@ -39,7 +39,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
         let mut taken = self.taken;
         // The new events that do not get their previous counter.
-        let mut rest = Slots::NONE;
+        let mut rest = SlotSet::NONE;
         for slot in self.fresh {
             let Some(entry) = self.at_mut(slot) else {
                 continue;
@@ -50,7 +50,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
                     taken.insert(it);
                     entry.planned = Some(it);
                 }
-                _ => rest = rest.with(Slots::only(slot)),
+                _ => rest = rest.with(SlotSet::only(slot)),
             }
         }
         // Under mainline's rule, all events keep their counters or none does.
@@ -67,7 +67,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             // are not programmed.
             self.taken = taken;
             self.unprogrammed = self.unprogrammed.with(self.fresh);
-            self.fresh = Slots::NONE;
+            self.fresh = SlotSet::NONE;
         } else {
             for slot in self.fresh {
                 if let Some(entry) = self.at_mut(slot) {
@@ -97,7 +97,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Gives counters outside of `taken` to the new events in `rest`. Returns whether there is one
     /// for each.
-    fn place_beside(&mut self, rest: Slots, limits: &Limits, taken: &mut CounterMask) -> bool {
+    fn place_beside(&mut self, rest: SlotSet, limits: &Limits, taken: &mut CounterMask) -> bool {
         // One event needs no sorting.
         let mut others = rest;
         if let (Some(slot), None) = (others.next(), others.next()) {

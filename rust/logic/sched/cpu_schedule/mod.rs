@@ -72,8 +72,8 @@ use crate::logic::{
     sched::usage::ThreadUsage, //
 };
 use slots::{
-    Slots,
-    SLOTS, //
+    SlotSet,
+    SLOT_COUNT, //
 };
 
 pub use {
@@ -133,10 +133,10 @@ pub use {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct CpuSchedule<T> {
-    entries: [Option<Entry<T>>; SLOTS],
-    live: Slots,
-    fresh: Slots,
-    unprogrammed: Slots,
+    entries: [Option<Entry<T>>; SLOT_COUNT],
+    live: SlotSet,
+    fresh: SlotSet,
+    unprogrammed: SlotSet,
     len: u8,
     /// The counters and metrics of the machine. Each has room for one event.
     counters: CounterMask,
@@ -160,16 +160,16 @@ pub struct CpuSchedule<T> {
     assignment: Assignment,
     registers: RegisterValues,
     /// Space for the plan before a [`trial`](Self::trial).
-    saved: [(Option<CounterId>, Option<ExtraRegister>); SLOTS],
+    saved: [(Option<CounterId>, Option<ExtraRegister>); SLOT_COUNT],
 }
 
 impl<T: Copy + PartialEq> CpuSchedule<T> {
     /// The empty schedule of a CPU without counters.
     pub const NOTHING: Self = Self {
-        entries: [const { None }; SLOTS],
-        live: Slots::NONE,
-        fresh: Slots::NONE,
-        unprogrammed: Slots::NONE,
+        entries: [const { None }; SLOT_COUNT],
+        live: SlotSet::NONE,
+        fresh: SlotSet::NONE,
+        unprogrammed: SlotSet::NONE,
         len: 0,
         counters: CounterMask::EMPTY,
         capacity: 0,
@@ -185,7 +185,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         problem: Problem::new(0),
         assignment: Assignment::NOTHING,
         registers: RegisterValues::NONE,
-        saved: [(None, None); SLOTS],
+        saved: [(None, None); SLOT_COUNT],
     };
 
     /// Creates an empty schedule for a CPU with these capabilities.
@@ -222,7 +222,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Returns the entries in `slots`.
     #[inline]
-    fn at(&self, slots: Slots) -> Entries<'_, T> {
+    fn at(&self, slots: SlotSet) -> Entries<'_, T> {
         Entries {
             entries: &self.entries,
             slots,
@@ -230,7 +230,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 
     fn at_mut(&mut self, slot: usize) -> Option<&mut Entry<T>> {
-        self.entries[slot & (SLOTS - 1)].as_mut()
+        self.entries[slot & (SLOT_COUNT - 1)].as_mut()
     }
 
     /// Returns the events, in the order in which they were added.
@@ -242,7 +242,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     fn find(&self, event: T) -> Option<(usize, &Entry<T>)> {
         let mut slots = self.live;
         slots.find_map(|slot| {
-            let entry = self.entries[slot & (SLOTS - 1)].as_ref()?;
+            let entry = self.entries[slot & (SLOT_COUNT - 1)].as_ref()?;
             (entry.event == event).then_some((slot, entry))
         })
     }
@@ -342,7 +342,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         if self.len >= self.capacity {
             return Err(Shortage::more_than(self.counters).into());
         }
-        if self.live.end() >= SLOTS {
+        if self.live.end() >= SLOT_COUNT {
             self.close_gaps();
         }
         let slot = self.live.end();
@@ -352,7 +352,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             lbr_select,
             key,
         } = demand;
-        self.entries[slot & (SLOTS - 1)] = Some(Entry {
+        self.entries[slot & (SLOT_COUNT - 1)] = Some(Entry {
             event,
             constraint,
             requirement,
@@ -370,8 +370,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             true => key.bit(),
             false => self.keys | key.bit(),
         };
-        self.live = self.live.with(Slots::only(slot));
-        self.fresh = self.fresh.with(Slots::only(slot));
+        self.live = self.live.with(SlotSet::only(slot));
+        self.fresh = self.fresh.with(SlotSet::only(slot));
         self.len = self.len.wrapping_add(1);
         self.corrupting = self.corrupting.wrapping_add(constraint.corrupting.into());
         self.pairs = self.pairs.wrapping_add(constraint.pair.into());
@@ -383,10 +383,11 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     #[cold]
     fn close_gaps(&mut self) {
         let (live, fresh, unprogrammed) = (self.live, self.fresh, self.unprogrammed);
-        [self.live, self.fresh, self.unprogrammed] = [Slots::NONE; 3];
+        [self.live, self.fresh, self.unprogrammed] = [SlotSet::NONE; 3];
         for (to, from) in live.enumerate() {
-            self.entries.swap(to & (SLOTS - 1), from & (SLOTS - 1));
-            let to = Slots::only(to);
+            self.entries
+                .swap(to & (SLOT_COUNT - 1), from & (SLOT_COUNT - 1));
+            let to = SlotSet::only(to);
             self.live = self.live.with(to);
             if fresh.contains(from) {
                 self.fresh = self.fresh.with(to);
@@ -411,7 +412,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Empties a slot.
     fn vacate(&mut self, slot: usize, entry: &Entry<T>) {
-        let slot = Slots::only(slot);
+        let slot = SlotSet::only(slot);
         self.live = self.live.without(slot);
         self.fresh = self.fresh.without(slot);
         self.unprogrammed = self.unprogrammed.without(slot);
@@ -464,9 +465,9 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         self.drop_all(self.live);
     }
 
-    fn drop_all(&mut self, slots: Slots) {
+    fn drop_all(&mut self, slots: SlotSet) {
         for slot in slots {
-            if let Some(entry) = self.entries[slot & (SLOTS - 1)] {
+            if let Some(entry) = self.entries[slot & (SLOT_COUNT - 1)] {
                 self.vacate(slot, &entry);
             }
         }
@@ -536,7 +537,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 
     /// Records that the plan has been programmed.
     pub fn mark_programmed(&mut self) {
-        for slot in core::mem::replace(&mut self.unprogrammed, Slots::NONE) {
+        for slot in core::mem::replace(&mut self.unprogrammed, SlotSet::NONE) {
             if let Some(entry) = self.at_mut(slot) {
                 entry.placed = entry.planned;
                 entry.placed_register = entry.planned_register;

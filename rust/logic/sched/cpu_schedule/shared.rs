@@ -4,8 +4,8 @@
 
 use super::{
     CpuSchedule,
-    Slots,
-    SLOTS, //
+    SlotSet,
+    SLOT_COUNT, //
 };
 use crate::logic::model::demand::{
     Demand,
@@ -69,9 +69,9 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     /// Returns the slot of the event on whose counter an event with this `demand` would ride in a
     /// [trial](Self::trial). `sampled` are the slots whose counters sampled events of the trial
     /// already ride on.
-    pub(super) fn equal_slot(&self, demand: &Demand, sampled: Slots) -> Option<usize> {
+    pub(super) fn equal_slot(&self, demand: &Demand, sampled: SlotSet) -> Option<usize> {
         for slot in self.live {
-            let Some(entry) = &self.entries[slot & (SLOTS - 1)] else {
+            let Some(entry) = &self.entries[slot & (SLOT_COUNT - 1)] else {
                 continue;
             };
             // Events that an open txn had collected before the trial have no counter.

@@ -7,14 +7,14 @@ use crate::logic::sched::assign::MAX_EVENTS;
 /// Number of slots. There are more slots than events, so that a removed event can leave a gap and
 /// no other event moves to another slot. The gaps are closed when the last slot has been used, and
 /// before a [trial](super::CpuSchedule::trial).
-pub(super) const SLOTS: usize = 64;
-const _: () = assert!(MAX_EVENTS < SLOTS);
+pub(super) const SLOT_COUNT: usize = 64;
+const _: () = assert!(MAX_EVENTS < SLOT_COUNT);
 
 /// A set of slots, as a bit mask. Iterates in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slots(pub(super) u64);
+pub(super) struct SlotSet(pub(super) u64);
 
-impl Slots {
+impl SlotSet {
     pub(super) const NONE: Self = Self(0);
 
     pub(super) const fn is_empty(self) -> bool {
@@ -38,13 +38,13 @@ impl Slots {
         Self(self.0 & !other.0)
     }
 
-    /// Returns the first slot behind all slots of the set; [`SLOTS`] if there is none.
+    /// Returns the first slot behind all slots of the set; [`SLOT_COUNT`] if there is none.
     pub(super) const fn end(self) -> usize {
-        SLOTS.wrapping_sub(self.0.leading_zeros() as usize)
+        SLOT_COUNT.wrapping_sub(self.0.leading_zeros() as usize)
     }
 }
 
-impl Iterator for Slots {
+impl Iterator for SlotSet {
     type Item = usize;
 
     #[inline]

@@ -6,8 +6,8 @@
 use super::{
     CpuSchedule,
     Entries,
-    Slots,
-    SLOTS, //
+    SlotSet,
+    SLOT_COUNT, //
 };
 use crate::logic::{
     model::demand::Requirement,
@@ -47,16 +47,16 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         }
         // INVARIANT: All entries have planned counters, and these become `taken`.
         self.taken = self.assignment.iter().collect();
-        self.fresh = Slots::NONE;
-        self.unprogrammed = Slots::NONE;
+        self.fresh = SlotSet::NONE;
+        self.unprogrammed = SlotSet::NONE;
         for (slot, counter) in self.live.zip(self.assignment.iter()) {
-            let Some(entry) = &mut self.entries[slot & (SLOTS - 1)] else {
+            let Some(entry) = &mut self.entries[slot & (SLOT_COUNT - 1)] else {
                 continue;
             };
             entry.planned = Some(counter);
             entry.planned_register = entry.requirement.and_then(|it| self.registers.find(it));
             if !entry.is_programmed() {
-                self.unprogrammed = self.unprogrammed.with(Slots::only(slot));
+                self.unprogrammed = self.unprogrammed.with(SlotSet::only(slot));
             }
         }
         Ok(())

@@ -63,7 +63,7 @@ fn closing_gaps_changes_nothing() {
     let (mut moved, mut last) = (0, 0);
     // Each turn removes the first event and adds it as the last one. Some turns move an event, some
     // collect one in a txn.
-    for turn in 0..4 * SLOTS {
+    for turn in 0..4 * SLOT_COUNT {
         let first = schedule.entries().next().unwrap().event;
         schedule.remove(first).unwrap();
         let wanted = on(if turn % 3 == 0 { 0x1 } else { 0xf });
@@ -79,14 +79,14 @@ fn closing_gaps_changes_nothing() {
             moved += usize::from(schedule.leaving().next().is_some());
             let mut tidy = schedule;
             tidy.close_gaps();
-            assert_eq!(tidy.live, Slots(0b11));
+            assert_eq!(tidy.live, SlotSet(0b11));
             assert_eq!(seen(&tidy), seen(&schedule), "{turn}");
         }
         if turn % 5 == 0 {
             schedule.mark_programmed();
         }
     }
-    assert!(moved > 10 && last == SLOTS, "{moved} {last}");
+    assert!(moved > 10 && last == SLOT_COUNT, "{moved} {last}");
 }
 
 #[test]

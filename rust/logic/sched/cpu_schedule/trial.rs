@@ -4,8 +4,8 @@
 
 use super::{
     CpuSchedule,
-    Slots,
-    SLOTS, //
+    SlotSet,
+    SLOT_COUNT, //
 };
 use crate::logic::{
     model::demand::Demand,
@@ -68,18 +68,18 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         // trial.
         self.close_gaps();
         for slot in self.live {
-            if let Some(entry) = &self.entries[slot & (SLOTS - 1)] {
-                self.saved[slot & (SLOTS - 1)] = (entry.planned, entry.planned_register);
+            if let Some(entry) = &self.entries[slot & (SLOT_COUNT - 1)] {
+                self.saved[slot & (SLOT_COUNT - 1)] = (entry.planned, entry.planned_register);
             }
         }
         Trial {
             before: self.live,
-            fresh: core::mem::replace(&mut self.fresh, Slots::NONE),
+            fresh: core::mem::replace(&mut self.fresh, SlotSet::NONE),
             unprogrammed: self.unprogrammed,
             txn: core::mem::replace(&mut self.txn, true),
             pushed: Ok(()),
-            sampled: Slots::NONE,
-            sampled_before: Slots::NONE,
+            sampled: SlotSet::NONE,
+            sampled_before: SlotSet::NONE,
             taken: self.taken,
             keys: self.keys,
             schedule: self,
@@ -116,16 +116,16 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
 pub struct Trial<'a, T: Copy + PartialEq> {
     schedule: &'a mut CpuSchedule<T>,
     /// The slots in use before the trial.
-    before: Slots,
+    before: SlotSet,
     /// The first refusal of an event of the current group.
     pushed: Result<(), Refusal>,
     /// The slots of the events on whose counters sampled events of the trial would ride, and below
     /// them the same without the current group.
-    sampled: Slots,
-    sampled_before: Slots,
+    sampled: SlotSet,
+    sampled_before: SlotSet,
     /// The state to restore.
-    fresh: Slots,
-    unprogrammed: Slots,
+    fresh: SlotSet,
+    unprogrammed: SlotSet,
     txn: bool,
     taken: CounterMask,
     keys: u64,
@@ -146,7 +146,7 @@ impl<T: Copy + PartialEq> Trial<'_, T> {
         if self.schedule.may_have_equal(demand.key) {
             if let Some(slot) = self.schedule.equal_slot(&demand, self.sampled) {
                 if demand.key.samples() {
-                    self.sampled = self.sampled.with(Slots::only(slot));
+                    self.sampled = self.sampled.with(SlotSet::only(slot));
                 }
                 return;
             }
@@ -189,7 +189,7 @@ impl<T: Copy + PartialEq> Drop for Trial<'_, T> {
         schedule.taken = self.taken;
         schedule.keys = self.keys;
         for slot in self.before {
-            let (planned, register) = schedule.saved[slot & (SLOTS - 1)];
+            let (planned, register) = schedule.saved[slot & (SLOT_COUNT - 1)];
             if let Some(entry) = schedule.at_mut(slot) {
                 entry.planned = planned;
                 entry.planned_register = register;
