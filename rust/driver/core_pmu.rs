@@ -7,7 +7,7 @@ use super::{
     event::EventData,
     hw::Hardware,
     machine::common::Common,
-    smt::seat,
+    smt::core_thread::threads_coordinate,
     unit::{
         tfa::Tfa,
         Units, //
@@ -109,7 +109,7 @@ impl Driver {
             identity,
             common,
             units <- moved(units),
-            shares_a_core: seat::is_needed(hardware.pmu.model, ht_workaround),
+            shares_a_core: threads_coordinate(hardware.pmu.model, ht_workaround),
             switch_max_percent: AtomicU32::new(MAX_PERCENT),
             internals: PmuState::new()?,
             hardware <- moved(hardware),

@@ -10,7 +10,7 @@ use super::{
     },
     pmi::state::PmiState,
     rotation::known::RotationState,
-    smt::seat::Sharing,
+    smt::core_thread::Sharing,
     unit::{
         self,
         hooks::{

@@ -71,7 +71,7 @@
 //! after each single store, by the rules in [`logic::regs::shadow`](crate::logic::regs::shadow).
 //!
 //! [`CpuCell`]: crate::kern::percpu::CpuCell
-//! [`Sharing`]: smt::seat::Sharing
+//! [`Sharing`]: smt::core_thread::Sharing
 //! [`Hardware`]: hw::Hardware
 
 mod announce;

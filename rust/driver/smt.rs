@@ -15,7 +15,7 @@
 //! context), and by CPUs that go online or offline. No other lock is taken within it, no two cores'
 //! locks at a time, and the PMI takes none.
 
-pub(in crate::driver) mod seat;
+pub(in crate::driver) mod core_thread;
 
 use crate::{
     driver::{
@@ -62,6 +62,10 @@ use crate::{
     },
 };
 use core::sync::atomic::Ordering::Relaxed;
+use core_thread::{
+    CoreThread,
+    NO_CORE, //
+};
 use kernel::{
     cpu::CpuId,
     interrupt::LocalInterruptDisabled,
@@ -70,10 +74,6 @@ use kernel::{
         ClockSource,
         Monotonic, //
     },
-};
-use seat::{
-    Seat,
-    NO_SEAT, //
 };
 
 impl Driver {
@@ -90,10 +90,10 @@ impl Driver {
 
     fn core<'a>(
         &'a self,
-        seat: Seat,
+        core_thread: CoreThread,
         irqs: &'a LocalInterruptDisabled,
     ) -> Option<RawSpinLockGuard<'a, Core>> {
-        Some(self.cpus.get(seat.founder)?.sharing.core.lock(irqs))
+        Some(self.cpus.get(core_thread.founder)?.sharing.core.lock(irqs))
     }
 
     /// Makes this CPU, which is going online or is online at load, a thread of its core.
@@ -102,9 +102,11 @@ impl Driver {
             return;
         }
         let this = CpuId::current();
-        let seat_of = |cpu| self.cpus.get(cpu)?.sharing.seat();
-        let seat = siblings(this).filter(|cpu| *cpu != this).find_map(seat_of);
-        let founder = seat.map_or(this, |seat| seat.founder);
+        let core_thread_of = |cpu| self.cpus.get(cpu)?.sharing.core_thread();
+        let core_thread = siblings(this)
+            .filter(|cpu| *cpu != this)
+            .find_map(core_thread_of);
+        let founder = core_thread.map_or(this, |core_thread| core_thread.founder);
         let Some(founding) = self.cpus.get(founder) else {
             return;
         };
@@ -116,9 +118,11 @@ impl Driver {
                 this.as_u32()
             );
         }
-        let seat = thread.map(|thread| Seat { founder, thread }.encode());
+        let core_thread = thread.map(|thread| CoreThread { founder, thread }.encode());
         let sharing = &self.cpus.this_cpu(irqs).sharing;
-        sharing.seat.store(seat.unwrap_or(NO_SEAT), Relaxed);
+        sharing
+            .core_thread
+            .store(core_thread.unwrap_or(NO_CORE), Relaxed);
     }
 
     /// Removes this CPU, which is going offline or is online at unload, from its core, and frees
@@ -126,24 +130,26 @@ impl Driver {
     /// counter of this CPU.
     pub(in crate::driver) fn leave_core(&self, pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
         let sharing = &self.cpus.this_cpu(irqs).sharing;
-        let Some(seat) = sharing.seat() else { return };
-        sharing.seat.store(NO_SEAT, Relaxed);
-        let woken = self.core(seat, irqs).and_then(|mut core| {
-            core.leave(seat.thread);
-            core.wakes_sibling(seat.thread)
+        let Some(core_thread) = sharing.core_thread() else {
+            return;
+        };
+        sharing.core_thread.store(NO_CORE, Relaxed);
+        let woken = self.core(core_thread, irqs).and_then(|mut core| {
+            core.leave(core_thread.thread);
+            core.wakes_sibling(core_thread.thread)
         });
         resched(pmu, woken);
     }
 
-    /// Locks the core of `cpu`, and returns it with the CPU's thread; [`None`] if the CPU has no
-    /// seat.
-    fn seated<'a>(
+    /// Locks the core of `cpu`, and returns it with the CPU's thread; [`None`] if the CPU is
+    /// in no core.
+    fn lock_core<'a>(
         &'a self,
         cx: &'a OnCpu<'_, Self>,
         cpu: &Cpu,
     ) -> Option<(RawSpinLockGuard<'a, Core>, Thread)> {
-        let seat = cpu.sharing.seat()?;
-        Some((self.core(seat, cx.irqs())?, seat.thread))
+        let core_thread = cpu.sharing.core_thread()?;
+        Some((self.core(core_thread, cx.irqs())?, core_thread.thread))
     }
 
     /// Calls `change` to add to the plan of this CPU, within the present limits
@@ -167,8 +173,8 @@ impl Driver {
         let transactions = self.left_to_tsx();
         let is_pinned = || event.is_some_and(|event| cx.is_pinned(event));
         let CallbackState { schedule, smt, .. } = own;
-        let mut seated = self.seated(cx, cpu);
-        let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
+        let mut locked = self.lock_core(cx, cpu);
+        let core = locked.as_mut().map(|(core, thread)| (&mut **core, *thread));
         let planned = smt.plan(
             core,
             schedule,
@@ -177,7 +183,7 @@ impl Driver {
             is_pinned,
             change,
         );
-        drop(seated);
+        drop(locked);
         resched(cx.pmu(), planned?);
         Ok(())
     }
@@ -199,8 +205,8 @@ impl Driver {
     /// Returns the present limits for groups that rotate.
     #[inline(never)]
     pub(in crate::driver) fn limits_now(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu) -> Limits {
-        let seated = self.seated(cx, cpu);
-        let core = seated.as_ref().map(|(core, thread)| (&**core, *thread));
+        let locked = self.lock_core(cx, cpu);
+        let core = locked.as_ref().map(|(core, thread)| (&**core, *thread));
         limits_now(core, self.left_to_tsx())
     }
 
@@ -213,7 +219,7 @@ impl Driver {
         cpu: &Cpu,
         own: &mut CallbackState,
     ) {
-        if let Some((mut core, thread)) = self.seated(cx, cpu) {
+        if let Some((mut core, thread)) = self.lock_core(cx, cpu) {
             own.smt.wait(&mut core, thread);
         }
     }
@@ -226,8 +232,8 @@ impl Driver {
         cpu: &Cpu,
         fits: impl FnOnce(Limits) -> bool,
     ) -> bool {
-        let mut seated = self.seated(cx, cpu);
-        let core = seated.as_mut().map(|(core, thread)| (&mut **core, *thread));
+        let mut locked = self.lock_core(cx, cpu);
+        let core = locked.as_mut().map(|(core, thread)| (&mut **core, *thread));
         try_pinned(core, self.left_to_tsx(), fits)
     }
 
@@ -263,7 +269,7 @@ impl Driver {
         cpu: &Cpu,
         own: &mut CallbackState,
     ) {
-        let Some(seat) = cpu.sharing.seat() else {
+        let Some(core_thread) = cpu.sharing.core_thread() else {
             return;
         };
         // The common case: the plan needs only counters.
@@ -271,18 +277,24 @@ impl Driver {
             if used == own.smt.usage().used {
                 return;
             }
-            let core = self.core(seat, cx.irqs());
-            if core
-                .is_some_and(|mut core| own.smt.release_counters_only(&mut core, seat.thread, used))
-            {
+            let core = self.core(core_thread, cx.irqs());
+            if core.is_some_and(|mut core| {
+                own.smt
+                    .release_counters_only(&mut core, core_thread.thread, used)
+            }) {
                 return;
             }
         }
-        self.release_usage(cx, seat, own);
+        self.release_usage(cx, core_thread, own);
     }
 
     #[inline(never)]
-    fn release_usage(&self, cx: &PmuDisabled<'_, Self>, seat: Seat, own: &mut CallbackState) {
+    fn release_usage(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        core_thread: CoreThread,
+        own: &mut CallbackState,
+    ) {
         let Some(mut release) = own.smt.release(&mut own.schedule) else {
             return;
         };
@@ -290,14 +302,14 @@ impl Driver {
             release.note_pinned_waits();
         }
         let is_over = cx.is_rotation();
-        let Some(mut core) = self.core(seat, cx.irqs()) else {
+        let Some(mut core) = self.core(core_thread, cx.irqs()) else {
             return;
         };
         let ReleaseOutcome {
             woken,
             keeps_places,
             contends,
-        } = release.report(&mut core, seat.thread, is_over, now);
+        } = release.report(&mut core, core_thread.thread, is_over, now);
         drop(core);
         own.rotation.placed_within |= contends && !is_over;
         // Groups are brought forward at the end of an interval only.

@@ -12,7 +12,7 @@ use crate::{
     driver::{
         facilities,
         hw::Hardware,
-        smt::seat, //
+        smt::core_thread::threads_coordinate, //
     },
     logic::{
         cores::PerType,
@@ -72,7 +72,8 @@ impl Common {
         let orders_groups =
             any(&|it| it.policy == Policy::Rpmu) && facilities::was_tried(Feature::GroupOrder);
         let others_take_counters = any(&|it| {
-            seat::is_needed(it.pmu.model, ht_workaround) || it.pmu.capabilities.tsx_uses_counter_3
+            threads_coordinate(it.pmu.model, ht_workaround)
+                || it.pmu.capabilities.tsx_uses_counter_3
         });
         let common = Self {
             cpus,

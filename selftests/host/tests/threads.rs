@@ -94,7 +94,7 @@ fn step() -> impl Strategy<Value = (bool, Step)> {
 /// A thread, and its expected state.
 struct Side {
     cpu: u32,
-    seat: Option<Thread>,
+    thread: Option<Thread>,
     schedule: CpuSchedule<u32>,
     smt: ThreadState,
     events: Vec<(u32, Want)>,
@@ -120,7 +120,7 @@ impl Side {
     fn new(core: &mut Core, cpu: u32) -> Self {
         Self {
             cpu,
-            seat: core.join(cpu),
+            thread: core.join(cpu),
             schedule: CpuSchedule::new(&capabilities()),
             smt: ThreadState::default(),
             events: Vec::new(),
@@ -180,7 +180,7 @@ impl World {
     /// thread if `limited`, otherwise alone. Events may keep their counters.
     fn would_fit(&self, side: usize, more: &[Want], limited: bool) -> bool {
         let (this, other) = (&self.sides[side], &self.sides[1 - side]);
-        let beside = limited && other.seat.is_some();
+        let beside = limited && other.thread.is_some();
         let (closed, used) = if beside {
             // The sibling's published usage: more than its entries, until it is enabled.
             let usage = other.smt.usage();
@@ -231,7 +231,7 @@ impl World {
             );
             this.events.push((self.next, *want));
         }
-        let core = this.seat.map(|seat| (&mut self.core, seat));
+        let core = this.thread.map(|thread| (&mut self.core, thread));
         let planned = added.and_then(|()| plan(core, &mut this.smt, &mut this.schedule, false));
         match planned {
             Ok(_) => {
@@ -245,7 +245,7 @@ impl World {
                 this.smt.note_refused(&mut this.schedule, || 1, |_| 0);
                 this.schedule.cancel();
                 this.events = before;
-                this.refused = (this.seat.is_some() && limited).then(|| wants.to_vec());
+                this.refused = (this.thread.is_some() && limited).then(|| wants.to_vec());
             }
         }
         self.check_woken(side, planned.ok().flatten())
@@ -260,28 +260,28 @@ impl World {
             (usage.corrupting.bits(), usage.used.bits()),
             this.has(false)
         );
-        let Some(seat) = this.seat else {
+        let Some(thread) = this.thread else {
             return Ok(());
         };
         let release = this.smt.release(&mut this.schedule);
-        let outcome = release.map(|release| release.report(&mut self.core, seat, false, || 1));
+        let outcome = release.map(|release| release.report(&mut self.core, thread, false, || 1));
         self.check_woken(side, outcome.unwrap_or_default().woken)
     }
 
     fn hotplug(&mut self, side: usize) -> Result<(), TestCaseError> {
         let cpu = self.sides[side].cpu;
-        match self.sides[side].seat.take() {
-            Some(seat) => {
+        match self.sides[side].thread.take() {
+            Some(thread) => {
                 self.sides[side] = Side {
-                    seat: None,
+                    thread: None,
                     ..Side::new(&mut Core::new(COUNTERS), cpu)
                 };
-                self.core.leave(seat);
-                let woken = self.core.wakes_sibling(seat);
+                self.core.leave(thread);
+                let woken = self.core.wakes_sibling(thread);
                 self.check_woken(side, woken)?;
             }
             // The CPU is offline, so it has no events.
-            None => self.sides[side].seat = self.core.join(cpu),
+            None => self.sides[side].thread = self.core.join(cpu),
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ impl World {
 
     fn step(&mut self, side: usize, step: &Step) -> Result<(), TestCaseError> {
         match step {
-            Step::Add(wants) if self.sides[side].seat.is_some() => self.add(side, wants)?,
+            Step::Add(wants) if self.sides[side].thread.is_some() => self.add(side, wants)?,
             Step::Remove(index) if !self.sides[side].events.is_empty() => {
                 let this = &mut self.sides[side];
                 let (event, _) = this.events.remove(index.index(this.events.len()));
@@ -357,7 +357,7 @@ type Offcore = (u64, bool);
 
 /// A thread of a core whose threads share the extra registers, with lone events.
 struct Sharer {
-    seat: Thread,
+    thread: Thread,
     schedule: CpuSchedule<usize>,
     smt: ThreadState,
     /// The events that it tries to place, in this order.
@@ -396,7 +396,7 @@ impl SharedCore {
         let mut core = Core::new(COUNTERS).sharing_registers();
         let mut cpu = 0..;
         let sides = wants.map(|wants| Sharer {
-            seat: core.join(cpu.next().unwrap()).unwrap(),
+            thread: core.join(cpu.next().unwrap()).unwrap(),
             schedule: CpuSchedule::new(&capabilities()),
             smt: ThreadState::default(),
             wants,
@@ -417,7 +417,7 @@ impl SharedCore {
         this.schedule
             .add(event, demand, None, &Limits::NONE)
             .unwrap();
-        let core = Some((&mut self.core, this.seat));
+        let core = Some((&mut self.core, this.thread));
         match plan(core, &mut this.smt, &mut this.schedule, false) {
             Ok(woken) => woken.is_some(),
             Err(_) => {
@@ -446,7 +446,7 @@ impl SharedCore {
         let this = &mut self.sides[side];
         this.schedule.mark_programmed();
         if let Some(release) = this.smt.release(&mut this.schedule) {
-            let outcome = release.report(&mut self.core, this.seat, false, || 1);
+            let outcome = release.report(&mut self.core, this.thread, false, || 1);
             woken[1 - side] |= outcome.woken.is_some();
         }
 
@@ -502,7 +502,7 @@ enum Order {
 
 /// A thread with groups that rotate.
 struct Turner {
-    seat: Thread,
+    thread: Thread,
     schedule: CpuSchedule<usize>,
     smt: ThreadState,
     groups: Vec<Vec<Demand>>,
@@ -563,7 +563,7 @@ impl TurningCore {
         let sides = groups.map(|groups| {
             let side = number.next().unwrap();
             Turner {
-                seat: core.join(side as u32).unwrap(),
+                thread: core.join(side as u32).unwrap(),
                 schedule: CpuSchedule::new(&capabilities()),
                 smt: ThreadState::default(),
                 groups: groups.to_vec(),
@@ -601,7 +601,7 @@ impl TurningCore {
                 .add(event, *demand, None, &Limits::NONE)
                 .unwrap();
         }
-        let core = Some((&mut self.core, this.seat));
+        let core = Some((&mut self.core, this.thread));
         let planned = plan(core, &mut this.smt, &mut this.schedule, is_pinned);
         let (share, running) = (&mut this.shares[group], this.running[group]);
         let mut share = |now| share.account(now, running);
@@ -673,13 +673,13 @@ impl TurningCore {
             this.timer = Some((since + 1) * INTERVAL + this.phase);
         }
         this.schedule.mark_programmed();
-        let (seat, now) = (this.seat, self.now);
+        let (thread, now) = (this.thread, self.now);
         let ReleaseOutcome {
             woken,
             keeps_places,
             ..
         } = match this.smt.release(&mut this.schedule) {
-            Some(release) => release.report(&mut self.core, seat, is_over, || now),
+            Some(release) => release.report(&mut self.core, thread, is_over, || now),
             None => ReleaseOutcome::default(),
         };
         this.keeps_places = keeps_places;

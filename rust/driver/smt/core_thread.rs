@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The seat of a CPU: its core, and its thread in that core.
+//! The core of a CPU, and its thread in that core.
 
 use crate::{
     kern::{
@@ -40,22 +40,23 @@ pub(in crate::driver) struct Sharing {
     /// so is the *founder*. Otherwise unused.
     #[pin]
     pub(super) core: RawSpinLock<Core>,
-    /// The CPU's seat: [`Seat::encode`], or [`NO_SEAT`]. Only the CPU itself writes it.
-    pub(super) seat: AtomicU64,
+    /// The CPU's core and thread: [`CoreThread::encode`], or [`NO_CORE`]. Only the CPU itself
+    /// writes it.
+    pub(super) core_thread: AtomicU64,
 }
 
-/// The code for a CPU without a seat.
-pub(super) const NO_SEAT: u64 = u64::MAX;
+/// The code for a CPU that is in no core.
+pub(super) const NO_CORE: u64 = u64::MAX;
 
 /// A core, and a CPU's thread in that core.
 #[derive(Clone, Copy)]
-pub(in crate::driver) struct Seat {
+pub(in crate::driver) struct CoreThread {
     /// The CPU that has founded the core.
     pub(super) founder: CpuId,
     pub(super) thread: Thread,
 }
 
-impl Seat {
+impl CoreThread {
     pub(super) fn encode(self) -> u64 {
         let thread = match self.thread {
             Thread::First => 0,
@@ -65,7 +66,7 @@ impl Seat {
     }
 
     fn decode(code: u64) -> Option<Self> {
-        // A founder's number fits in 32 bits; `NO_SEAT` does not, and gives `None`.
+        // A founder's number fits in 32 bits; `NO_CORE` does not, and gives `None`.
         let founder = CpuId::from_u32(u32::try_from(code >> 1).ok()?)?;
         let thread = match code & 1 {
             0 => Thread::First,
@@ -76,7 +77,7 @@ impl Seat {
 }
 
 impl Sharing {
-    /// Creates the state of a CPU that has no seat yet.
+    /// Creates the state of a CPU that is in no core yet.
     pub(in crate::driver) fn new(pmu: &PmuInfo) -> impl PinInit<Self, Error> + use<> {
         let gp = pmu.capabilities.gp();
         let shares_registers = pmu.model.offcore_scope == Scope::Core;
@@ -86,19 +87,19 @@ impl Sharing {
         });
         try_pin_init!(Self {
             core <- RawSpinLock::new(core),
-            seat: AtomicU64::new(NO_SEAT),
+            core_thread: AtomicU64::new(NO_CORE),
         }? Error)
     }
 
-    pub(super) fn seat(&self) -> Option<Seat> {
-        Seat::decode(self.seat.load(Relaxed))
+    pub(super) fn core_thread(&self) -> Option<CoreThread> {
+        CoreThread::decode(self.core_thread.load(Relaxed))
     }
 }
 
 /// Returns whether the threads of a core have to coordinate on this machine.
 ///
 /// They need not if each core has one thread and no further CPU can go online.
-pub(in crate::driver) fn is_needed(model: &Model, ht_workaround: bool) -> bool {
+pub(in crate::driver) fn threads_coordinate(model: &Model, ht_workaround: bool) -> bool {
     let counters = model.ht_erratum.is_some() && ht_workaround;
     let registers = model.offcore_scope == Scope::Core;
     (counters || registers)
