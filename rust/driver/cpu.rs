@@ -92,8 +92,8 @@ pub(super) struct CallbackState {
     pub(super) units: unit::UnitsOwn,
     /// The events that share the counter of an equal event.
     pub(super) riders: Riders,
-    /// The riders that the open txn has collected.
-    pub(super) boarding: Ids,
+    /// The riders that the open txn has added. They are placed once the group fits.
+    pub(super) riders_to_place: Ids,
     /// Caches the demands of the groups that rotate.
     pub(super) rotation: RotationState,
     /// The usage that this thread last reported to its core, its needs, and the limits of its last
@@ -162,7 +162,7 @@ impl CallbackState {
             changed: false,
             units: unit::UnitsOwn::default(),
             riders: Riders::NONE,
-            boarding: Ids::NONE,
+            riders_to_place: Ids::NONE,
             rotation: RotationState::new()?,
             smt: ThreadState::default(),
             dirty: Dirty::default(),
@@ -249,7 +249,7 @@ impl Driver {
         let site = self.site(cpu, irqs);
         own.schedule.clear();
         own.riders.clear();
-        own.boarding = Ids::NONE;
+        own.riders_to_place = Ids::NONE;
         own.changed = false;
         own.smt = ThreadState::default();
         own.asleep = CounterMask::EMPTY;

@@ -65,7 +65,7 @@ impl Driver {
         self.pause(cx, active, &cpu.pmi_state, &mut own.shadow);
         for entry in own.schedule.entries() {
             Self::for_each_sharer(cx, &own.riders, entry.event, |event| {
-                self.get_off(cx, event, &cpu.pmi_state);
+                self.remove_from_counter(cx, event, &cpu.pmi_state);
                 event.update_userpage();
             });
         }

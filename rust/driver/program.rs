@@ -82,7 +82,7 @@ impl Driver {
     fn move_events(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
         let pmi_state = &cpu.pmi_state;
         if !own.riders.is_empty() {
-            self.leave_shared(cx, cpu, own);
+            self.vacate_shared_counters(cx, cpu, own);
         }
         let CallbackState {
             schedule, shadow, ..
@@ -124,7 +124,7 @@ impl Driver {
         }
         schedule.mark_programmed();
         if !own.riders.is_empty() {
-            self.board_arriving(cx, cpu, own);
+            self.place_arriving_riders(cx, cpu, own);
         }
     }
 

@@ -248,33 +248,38 @@ impl Driver {
             own.schedule.set_samples(head, true);
         }
         if own.schedule.in_txn() {
-            own.boarding.insert(id.index());
+            own.riders_to_place.insert(id.index());
         } else {
-            self.board(cx, cpu, own, (id, event));
+            self.place_rider(cx, cpu, own, (id, event));
         }
         true
     }
 
-    /// Lets the riders of a group that has been placed get on their counters.
+    /// Places the riders of a group that has been placed.
     #[inline]
-    pub(super) fn board_group(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
-        if !own.boarding.is_empty() {
-            self.board_all(cx, cpu, own);
+    pub(super) fn place_riders_of_txn(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+    ) {
+        if !own.riders_to_place.is_empty() {
+            self.place_riders(cx, cpu, own);
         }
     }
 
     #[inline(never)]
-    fn board_all(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
-        for id in core::mem::take(&mut own.boarding) {
+    fn place_riders(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
+        for id in core::mem::take(&mut own.riders_to_place) {
             if let Some((id, event)) = event_of(cx, id) {
-                self.board(cx, cpu, own, (id, event));
+                self.place_rider(cx, cpu, own, (id, event));
             }
         }
     }
 
-    /// Lets the rider `event` get on the counter of its head, if that is programmed. Otherwise it
-    /// gets on [when its head does](Self::board_arriving).
-    fn board(
+    /// Places the rider `event` on the counter of its head, if that is programmed. Otherwise the
+    /// rider is placed [after its head](Self::place_arriving_riders).
+    fn place_rider(
         &self,
         cx: &OnCpu<'_, Self>,
         cpu: &Cpu,
@@ -285,12 +290,12 @@ impl Driver {
         let head = own.riders.head_of(id.index()).and_then(EventId::from_index);
         let entry = head.and_then(|head| own.schedule.get(head));
         if let Some(counter) = entry.and_then(Entry::placed) {
-            self.board_on(cx, (counter, id, event), &cpu.pmi_state, &mut own.shadow);
+            self.place_rider_on(cx, (counter, id, event), &cpu.pmi_state, &mut own.shadow);
         }
     }
 
-    /// Lets the rider `event` get on `counter`, which is programmed for its head.
-    fn board_on(
+    /// Places the rider `event` on `counter`, which is programmed for its head.
+    fn place_rider_on(
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
@@ -321,21 +326,26 @@ impl Driver {
         trace::schedule(event, counter.index());
     }
 
-    /// Lets the riders whose heads arrive get on the counters, after these are programmed.
+    /// Places the riders whose heads arrive, after the counters are programmed.
     #[inline(never)]
-    pub(super) fn board_arriving(&self, cx: &OnCpu<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
+    pub(super) fn place_arriving_riders(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+    ) {
         for id in own.riders.all() {
             // The others have been on their counters before.
             let arrives = |(_, event): &(_, &_)| event::counter(event).is_none();
             if let Some((id, event)) = event_of(cx, id).filter(arrives) {
-                self.board(cx, cpu, own, (id, event));
+                self.place_rider(cx, cpu, own, (id, event));
             }
         }
     }
 
-    /// Stops the shared counters that their heads leave, and takes all events off them.
+    /// Stops the shared counters that their heads leave, and removes all events from them.
     #[inline(never)]
-    pub(super) fn leave_shared(
+    pub(super) fn vacate_shared_counters(
         &self,
         cx: &PmuDisabled<'_, Self>,
         cpu: &Cpu,
@@ -354,12 +364,19 @@ impl Driver {
                 continue;
             }
             self.pause_shared(cx, counter, pmi_state, shadow);
-            Self::for_each_sharer(cx, riders, head, |event| self.get_off(cx, event, pmi_state));
+            Self::for_each_sharer(cx, riders, head, |event| {
+                self.remove_from_counter(cx, event, pmi_state)
+            });
         }
     }
 
-    /// Takes `event` off its counter, which has been paused.
-    pub(super) fn get_off(&self, cx: &OnCpu<'_, Self>, event: &Event<Self>, pmi_state: &PmiState) {
+    /// Removes `event` from its counter, which has been paused.
+    pub(super) fn remove_from_counter(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        event: &Event<Self>,
+        pmi_state: &PmiState,
+    ) {
         if let Some(counter) = event::counter(event) {
             let counts = pmi_state.uses.on(counter);
             // The owner is counted already, and no longer holds the counter.
@@ -565,7 +582,7 @@ impl Driver {
         let pmi_state = &cpu.pmi_state;
         let counter = event::counter(event);
         let data = event.data();
-        own.boarding.remove(id.index());
+        own.riders_to_place.remove(id.index());
         if let Some(counter) = counter {
             if !event.is_stopped() {
                 self.stop_shared(cx, (counter, event), pmi_state, &mut own.shadow);

@@ -550,14 +550,14 @@ impl Operations for Driver {
         if own.schedule.collected().next().is_none() {
             // All events of the group share counters.
             own.schedule.cancel();
-            self.board_group(cx, cpu, own);
+            self.place_riders_of_txn(cx, cpu, own);
             return Ok(());
         }
         let counters_only = CountersOnly::of(&own.schedule);
         let leader = own.schedule.collected().next().map(|entry| entry.event);
         let planned = self.plan(cx, cpu, own, counters_only, leader, CpuSchedule::commit);
         let Err(refusal) = planned else {
-            self.board_group(cx, cpu, own);
+            self.place_riders_of_txn(cx, cpu, own);
             Self::note_placed(own, || cx.event(leader?));
             if let Some(event) = leader.and_then(|leader| cx.event(leader)) {
                 self.let_others_join(cx, cpu, own, event);
@@ -587,7 +587,7 @@ impl Operations for Driver {
     fn cancel_txn(&self, cx: &PmuDisabled<'_, Self>) {
         if let Some((_, mut own)) = self.own(cx) {
             own.schedule.cancel();
-            own.boarding = Ids::NONE;
+            own.riders_to_place = Ids::NONE;
         }
     }
 }
