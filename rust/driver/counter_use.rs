@@ -56,6 +56,9 @@ pub(super) enum Way {
     Precise,
     /// On nothing: the event lends the branch records to a guest.
     GuestBranches,
+    /// On a counter that [equal events share](super::riders). The way of a counter only: an event
+    /// that can share a counter has the way [`Counter`](Self::Counter).
+    Shared,
 }
 
 impl Way {
@@ -83,19 +86,18 @@ impl Way {
         const METRIC: u8 = Way::Metric as u8;
         const PRECISE: u8 = Way::Precise as u8;
         const GUEST_BRANCHES: u8 = Way::GuestBranches as u8;
+        const SHARED: u8 = Way::Shared as u8;
         match number {
             PAIR => Self::Pair,
             SLOTS => Self::Slots,
             METRIC => Self::Metric,
             PRECISE => Self::Precise,
             GUEST_BRANCHES => Self::GuestBranches,
+            SHARED => Self::Shared,
             _ => Self::Counter,
         }
     }
 }
-
-/// The mark of a counter that equal events share, beside the number of [`Way::Counter`].
-const SHARED: u8 = 1 << 7;
 
 /// The use of each counter of a CPU.
 pub(super) struct Uses {
@@ -123,7 +125,7 @@ pub(super) struct CounterUse {
     /// The index of the event that was last started on the counter, or became the owner of a shared
     /// one.
     event: AtomicU32,
-    /// The way in which that event counts, a [`Way`], with the mark [`SHARED`].
+    /// The way in which that event counts, a [`Way`].
     way: AtomicU8,
     /// The auto-reload period, which the processor starts as it records an overflow; 0 without
     /// auto-reload. Changes with each start of a precise event.
@@ -173,15 +175,15 @@ impl CounterUse {
         EventId::from_index(self.event.load(Relaxed) as usize)
     }
 
-    /// Returns whether [events share](super::riders) the counter. Its way is [`Way::Counter`].
+    /// Returns whether [events share](super::riders) the counter.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
-        self.way.load(Relaxed) & SHARED != 0
+        self.way.load(Relaxed) == Way::Shared as u8
     }
 
     /// Records that events share the counter, until the next event [arrives](Self::arrive).
     pub(super) fn set_shared(&self) {
-        self.way.store(Way::Counter as u8 | SHARED, Relaxed);
+        self.way.store(Way::Shared as u8, Relaxed);
     }
 
     /// Returns the total of the shared counter for the group read with this `number`: for the first
@@ -196,8 +198,7 @@ impl CounterUse {
         Total::from_word(self.group_total.load(Relaxed))
     }
 
-    /// Returns whether the counter is [shared](Self::is_shared), or its event counts in another way
-    /// than [`Way::Counter`].
+    /// Returns whether the counter's event counts in another way than [`Way::Counter`].
     #[inline]
     pub(super) fn is_special(&self) -> bool {
         self.way.load(Relaxed) != Way::Counter as u8

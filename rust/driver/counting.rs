@@ -92,9 +92,9 @@ impl CounterUse {
         )
     }
 
-    /// Returns the value at which to start the counter of `event`: its `present` value, if that is
-    /// known and far enough from an overflow, so that the counter need not be written; otherwise
-    /// `start`, with which the event [begins](Self::begin).
+    /// Returns the value at which to start the counter of `event`: the value that the counter has
+    /// at `present`, if that is known and far enough from an overflow, so that the counter need not
+    /// be written; otherwise `start`, with which the event [begins](Self::begin).
     ///
     /// Keeps the value only for a CPU's events that may share counters and are not sampled. With a
     /// task's event, user space could read by RDPMC the occurrences that the counter has counted
@@ -104,21 +104,21 @@ impl CounterUse {
         &self,
         event: &Event<Driver>,
         hardware: &Hardware,
-        present: Option<u64>,
+        present: impl FnOnce() -> Option<u64>,
         start: u64,
     ) -> u64 {
-        let key = event.data().demand.key;
-        match present {
-            Some(present) if key.counts_only() && !event.is_of_task() => {
-                let left = hardware.limits.width.sign_extend(present).wrapping_neg();
-                if left < LONG_PERIOD {
-                    return start;
-                }
-                event.period_left().store(left, Relaxed);
-                present
-            }
-            _ => start,
+        if event.is_of_task() || !event.data().demand.key.counts_only() {
+            return start;
         }
+        let Some(present) = present() else {
+            return start;
+        };
+        let left = hardware.limits.width.sign_extend(present).wrapping_neg();
+        if left < LONG_PERIOD {
+            return start;
+        }
+        event.period_left().store(left, Relaxed);
+        present
     }
 
     /// [Begins](Self::begin) a precise event.

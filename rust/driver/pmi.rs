@@ -220,7 +220,7 @@ fn serve(
         return;
     }
     let period = event.last_period().load(Relaxed);
-    if counts.is_shared() {
+    if way == Way::Shared {
         let counts = counts.shared_counter(counter, hardware, irqs);
         counts.freeze(Some(event));
         // A sample with counts needs the count now. Otherwise it is brought up to date when it is

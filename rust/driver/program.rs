@@ -183,11 +183,7 @@ impl Driver {
         for counter in counters {
             let id = pmi_state.last_event(counter);
             if let Some((id, event)) = id.and_then(|id| Some((id, cx.event(id)?))) {
-                if pmi_state.uses.on(counter).is_shared() {
-                    self.go_on_shared(cx, (counter, id, event), pmi_state, shadow);
-                } else {
-                    self.start_on(cx, (counter, id, event), pmi_state, shadow);
-                }
+                self.start_on(cx, (counter, id, event), pmi_state, shadow);
             }
         }
     }
@@ -212,7 +208,8 @@ impl Driver {
             self.clear(cx, pmi_state, shadow);
         }
         let (value, _) = counts.begin(event, &self.hardware);
-        let value = counts.keep_value(event, &self.hardware, shadow.value(counter), value);
+        let present = || shadow.value(counter);
+        let value = counts.keep_value(event, &self.hardware, present, value);
         shadow.start(counter, value, |write| {
             self.hardware.write(write, cx.irqs());
         });

@@ -10,10 +10,10 @@
 //! that starts or stops writes no register, except that a sampled event writes the start of its
 //! period to the counter.
 //!
-//! Only events of [`Way::Counter`](super::counter_use::Way) share counters. The use of a counter
-//! that has riders is marked as shared, which makes callbacks and the PMI take the steps in this
-//! file. The mark stays when the riders leave, until the next event arrives on the counter, so that
-//! switches between tasks with riders need not change it.
+//! Only events of [`Way::Counter`](super::counter_use::Way) share counters. A counter that has
+//! riders has the way [`Way::Shared`](super::counter_use::Way), by which callbacks and the PMI take
+//! the steps in this file. It keeps this way when the riders leave, until the next event arrives on
+//! the counter, so that switches between tasks with riders need not change it.
 //!
 //! At most one event of a shared counter is sampled. With two, each PMI would have to serve the
 //! periods of both, and a period that ends between two PMIs would be sampled at the second one.
@@ -321,7 +321,7 @@ impl Driver {
         } else {
             // The event holds the counter once it has begun to count. Otherwise a read, as by a BPF
             // program on the tracepoint of RDPMC, would add what the counter has counted before.
-            self.start_shared(cx, (counter, id, event), pmi_state, shadow);
+            self.start_on(cx, (counter, id, event), pmi_state, shadow);
         }
         trace::schedule(event, counter.index());
     }
@@ -421,43 +421,12 @@ impl Driver {
         }
     }
 
-    /// Starts the shared `counter` that was [paused](Self::pause_shared). If an NMI has stopped its
-    /// owner meanwhile, a rider becomes the owner.
-    pub(super) fn go_on_shared(
-        &self,
-        cx: &OnCpu<'_, Self>,
-        (counter, id, owner): (CounterId, EventId, &Event<Self>),
-        pmi_state: &PmiState,
-        shadow: &mut Shadow,
-    ) {
-        let mut next = None;
-        if owner.is_stopped() {
-            next = pmi_state.next_owner(cx, (counter, owner), &self.hardware);
-            event::hold(owner, counter);
-        }
-        let (id, owner) = next.unwrap_or((id, owner));
-        self.start_on(cx, (counter, id, owner), pmi_state, shadow);
-    }
-
-    /// Starts `event` on the shared `counter`. The PMU is disabled.
-    pub(super) fn start_shared(
-        &self,
-        cx: &OnCpu<'_, Self>,
-        (counter, id, event): (CounterId, EventId, &Event<Self>),
-        pmi_state: &PmiState,
-        shadow: &mut Shadow,
-    ) {
-        if !self.start_riding(cx, (counter, id, event), pmi_state, shadow) {
-            self.start_on(cx, (counter, id, event), pmi_state, shadow);
-        }
-    }
-
     /// Starts `event` as a rider and returns true, if the shared `counter` has a started owner and
     /// `event` is not sampled. Otherwise makes `event` the owner and returns false: the caller
     /// [starts](Self::start_on) the counter for it.
     // A function of its own, so that its stack is free when the counter is started.
     #[inline(never)]
-    fn start_riding(
+    pub(super) fn start_riding(
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),

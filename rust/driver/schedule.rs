@@ -339,7 +339,7 @@ impl Operations for Driver {
             // reported to the processor's core.
             return Ok(own
                 .schedule
-                .add(id, data.demand, wish, &Limits::NONE)
+                .add_demand(id, &data.demand, wish, &Limits::NONE)
                 .inspect_err(|refusal| self.no_room(cx, cpu, &mut own, event, *refusal))?);
         }
         let planned = self.plan(
@@ -348,7 +348,7 @@ impl Operations for Driver {
             &mut own,
             CountersOnly::No,
             Some(id),
-            |schedule, limits| schedule.add(id, data.demand, wish, limits),
+            |schedule, limits| schedule.add_demand(id, &data.demand, wish, limits),
         );
         let Err(refusal) = planned else {
             Self::note_placed(&mut own, || Some(event));
@@ -395,11 +395,7 @@ impl Operations for Driver {
         event::leave(event);
         event.set_started(cx);
         if let Some(counter) = counter {
-            if pmi_state.uses.on(counter).is_shared() {
-                self.start_shared(cx, (counter, id, event), pmi_state, &mut own.shadow);
-            } else {
-                self.start_on(cx, (counter, id, event), pmi_state, &mut own.shadow);
-            }
+            self.start_on(cx, (counter, id, event), pmi_state, &mut own.shadow);
         }
     }
 
@@ -435,11 +431,7 @@ impl Operations for Driver {
         };
         let pmi_state = &self.cpus.this_cpu(cx.irqs()).pmi_state;
         let counts = pmi_state.uses.on(counter);
-        if counts.is_shared() {
-            return self.start_shared_in_nmi(cx, (counter, event), pmi_state);
-        }
-        let way = counts.way();
-        if matches!(way, Way::Slots | Way::Metric | Way::GuestBranches) {
+        if !matches!(counts.way(), Way::Counter | Way::Pair | Way::Precise) {
             return self.restart_special_in_nmi(cx, (counter, event), pmi_state);
         }
         if !pmi_state.is_halted(counter) {
@@ -547,24 +539,23 @@ impl Operations for Driver {
     fn commit_txn(&self, cx: &Scheduling<'_, Self>) -> Result {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let own = &mut *own;
-        if own.schedule.collected().next().is_none() {
+        let Some(id) = own.schedule.collected().next().map(|entry| entry.event) else {
             // All events of the group share counters.
             own.schedule.cancel();
             self.place_riders_of_txn(cx, cpu, own);
             return Ok(());
-        }
+        };
         let counters_only = CountersOnly::of(&own.schedule);
-        let leader = own.schedule.collected().next().map(|entry| entry.event);
-        let planned = self.plan(cx, cpu, own, counters_only, leader, CpuSchedule::commit);
+        let planned = self.plan(cx, cpu, own, counters_only, Some(id), CpuSchedule::commit);
         let Err(refusal) = planned else {
             self.place_riders_of_txn(cx, cpu, own);
-            Self::note_placed(own, || cx.event(leader?));
-            if let Some(event) = leader.and_then(|leader| cx.event(leader)) {
-                self.let_others_join(cx, cpu, own, event);
+            Self::note_placed(own, || cx.event(id));
+            if let Some(leader) = cx.event(id) {
+                self.let_others_join(cx, cpu, own, leader);
             }
             return Ok(());
         };
-        if let Some((id, leader)) = leader.and_then(|id| Some((id, cx.event(id)?))) {
+        if let Some(leader) = cx.event(id) {
             if refusal.is_for_the_moment() {
                 cx.wait_if_pinned(id);
             }

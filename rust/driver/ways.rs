@@ -77,6 +77,9 @@ impl Driver {
                 self.topdown(cx).begin_share(counter, event);
             }
             Way::GuestBranches => shadow.set_virtual_active(counter, true),
+            Way::Shared => {
+                return self.start_riding(cx, (counter, id, event), pmi_state, shadow);
+            }
         }
         event::hold(event, counter);
         pmi_state.activate(counter, id);
@@ -100,13 +103,14 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         let counts = pmi_state.uses.on(counter);
-        if counts.is_shared() {
+        let way = counts.way();
+        if way == Way::Shared {
             self.stop_shared(cx, (counter, event), pmi_state, shadow);
             return;
         }
         pmi_state.deactivate(counter);
-        match counts.way() {
-            Way::Counter | Way::Pair => {
+        match way {
+            Way::Counter | Way::Pair | Way::Shared => {
                 let value = counts.update((counter, event), &self.hardware, cx.irqs());
                 self.stop_counter(counter, value, shadow);
             }
@@ -155,7 +159,7 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         match pmi_state.uses.on(counter).way() {
-            Way::Counter | Way::Pair | Way::Slots | Way::GuestBranches => {}
+            Way::Counter | Way::Pair | Way::Slots | Way::GuestBranches | Way::Shared => {}
             Way::Metric => {
                 pmi_state.deactivate(counter);
                 shadow.set_virtual_active(counter, false);
@@ -174,17 +178,17 @@ impl Driver {
         pmi_state: &PmiState,
     ) {
         let counts = pmi_state.uses.on(counter);
-        if counts.is_shared() {
+        let way = counts.way();
+        if way == Way::Shared {
             self.stop_shared_in_nmi(cx, (counter, event), pmi_state);
             return;
         }
-        let way = counts.way();
         if way != Way::Metric {
             pmi_state.halt(counter);
             pmi_state.run(&self.hardware, cx.irqs());
         }
         match way {
-            Way::Counter | Way::Pair => {
+            Way::Counter | Way::Pair | Way::Shared => {
                 counts.update((counter, event), &self.hardware, cx.irqs());
             }
             Way::Precise => self.read_precise(cx, (counter, event)),
@@ -204,6 +208,7 @@ impl Driver {
     ) -> bool {
         match pmi_state.uses.on(counter).way() {
             Way::Counter | Way::Pair | Way::Precise => return false,
+            Way::Shared => return self.start_shared_in_nmi(cx, (counter, event), pmi_state),
             Way::Slots => {
                 if !pmi_state.is_halted(counter) {
                     return false;
@@ -243,7 +248,7 @@ impl Driver {
         let (driver, cx) = (pmu.ops(), &pmu.on_cpu(irqs));
         let counts = driver.cpus.this_cpu(irqs).pmi_state.uses.on(counter);
         match counts.way() {
-            Way::Counter if counts.is_shared() => driver.read_shared(cx, (counter, event)),
+            Way::Shared => driver.read_shared(cx, (counter, event)),
             Way::Counter | Way::Pair => {
                 counts.update((counter, event), &driver.hardware, irqs);
             }

@@ -9,6 +9,7 @@ use super::{
 use crate::bindings;
 use core::{
     marker::PhantomData,
+    num::NonZeroU64,
     ptr,
     sync::atomic::{
         AtomicPtr,
@@ -94,15 +95,16 @@ impl<T: Operations> Table<T> {
     /// To be called by the `add` callback of `event`, on the CPU of the table. `remove()` must be
     /// called before `del` returns, or at once if `add` fails.
     pub(super) unsafe fn insert(&self, event: *mut bindings::perf_event) -> Option<EventId> {
-        let is_full = |word: &AtomicU64| word.load(Relaxed) == u64::MAX;
-        let number = self.taken.iter().position(|word| !is_full(word))?;
-        let word = &self.taken[number & (WORDS - 1)];
-        let taken = word.load(Relaxed);
+        let mut words = (0u8..).zip(&self.taken);
+        let (number, word, free) = words.find_map(|(number, word)| {
+            Some((number, word, NonZeroU64::new(!word.load(Relaxed))?))
+        })?;
         // CAST: less than 64.
-        let bit = taken.trailing_ones() as usize;
-        let id = EventId::from_index(number.wrapping_mul(64).wrapping_add(bit))?;
+        let bit = free.trailing_zeros() as u8;
+        // INVARIANT: There are `SIZE` bits.
+        let id = EventId(number.wrapping_mul(64).wrapping_add(bit));
+        word.store(!(free.get() & free.get().wrapping_sub(1)), Relaxed);
         // INVARIANT: By this function's requirements `event` is just being added.
-        word.store(taken | id.place().1, Relaxed);
         self.entry(id).store(event, Relaxed);
         Some(id)
     }

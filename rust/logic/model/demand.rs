@@ -70,7 +70,10 @@ impl Key {
     const HOST: u64 = 1 << 63;
     const GUEST: u64 = 1 << 62;
     const SAMPLES: u64 = 1 << 61;
-    const SELECT: u64 = Self::SAMPLES - 1;
+    /// Six bits: the number of the [bit](Self::bit), which is stored so that it need not be
+    /// computed each time that the event is added.
+    const BIT: u32 = 55;
+    const SELECT: u64 = (1 << Self::BIT) - 1;
 
     /// Returns the key of an event. `samples` is set if the event is sampled: its period has to be
     /// in the counter. An event that counts nowhere shares no counter.
@@ -86,8 +89,10 @@ impl Key {
         if guest {
             key |= Self::GUEST;
         }
+        // CAST: more bits.
+        let bit = Self(key).number(64) as u64;
         // INVARIANT: At least one of the two bits is set.
-        Self(key).with_samples(samples)
+        Self(key | bit.wrapping_shl(Self::BIT)).with_samples(samples)
     }
 
     /// Returns whether the event is sampled.
@@ -124,8 +129,8 @@ impl Key {
     pub const fn bit(self) -> u64 {
         match self.0 {
             0 => 0,
-            // CAST: less than 64.
-            _ => 1u64.wrapping_shl(self.number(64) as u32),
+            // CAST: cuts off all but the lower bits of the number, of which the shift takes six.
+            _ => 1u64.wrapping_shl(self.0.wrapping_shr(Self::BIT) as u32),
         }
     }
 

@@ -125,7 +125,8 @@ impl Riders {
     /// Returns whether the event `id` is a rider or has one.
     #[inline]
     pub const fn involve(&self, id: Id) -> bool {
-        self.involved.contains(id)
+        // Mostly, there are no riders.
+        !self.is_empty() && self.involved.contains(id)
     }
 
     /// Returns the head of the rider `id`; [`None`] if it is no rider.

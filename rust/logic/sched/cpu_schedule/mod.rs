@@ -321,7 +321,19 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         previous: Option<CounterId>,
         limits: &Limits,
     ) -> Result<(), Refusal> {
-        self.push(event, demand.into(), previous)?;
+        self.add_demand(event, &demand.into(), previous, limits)
+    }
+
+    /// [Adds](Self::add) an event with this `demand`.
+    #[inline]
+    pub fn add_demand(
+        &mut self,
+        event: T,
+        demand: &Demand,
+        previous: Option<CounterId>,
+        limits: &Limits,
+    ) -> Result<(), Refusal> {
+        self.push(event, demand, previous)?;
         if !self.txn {
             if let Err(refusal) = self.plan(limits) {
                 self.drop_fresh();
@@ -332,11 +344,12 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     }
 
     /// Adds an event without a counter.
-    #[inline]
+    // Inlined: the entry is built in place.
+    #[inline(always)]
     fn push(
         &mut self,
         event: T,
-        demand: Demand,
+        demand: &Demand,
         previous: Option<CounterId>,
     ) -> Result<(), Refusal> {
         if self.len >= self.capacity {
@@ -351,7 +364,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
             requirement,
             lbr_select,
             key,
-        } = demand;
+        } = *demand;
         self.entries[slot & (SLOT_COUNT - 1)] = Some(Entry {
             event,
             constraint,

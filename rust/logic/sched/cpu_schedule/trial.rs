@@ -151,7 +151,7 @@ impl<T: Copy + PartialEq> Trial<'_, T> {
                 return;
             }
         }
-        let pushed = self.schedule.push(event, demand, previous);
+        let pushed = self.schedule.push(event, &demand, previous);
         self.pushed = self.pushed.and(pushed);
     }
 
