@@ -6,7 +6,7 @@
 vpmu_cpu() {
 	local cpu=$1 lacking
 	case $cpu in
-	Icelake-Server) cpu=$cpu,model=106 ;; # QEMU's model 134 is not an Ice Lake
+	Icelake-Server) cpu=$cpu,model=106 ;; # QEMU's model 134 is a Tremont
 	# A microcode without the bug that the built-in driver warns about.
 	SandyBridge) cpu=$cpu,stepping=7,ucode-rev=0x2800000000 ;;
 	SandyBridge,model=45) cpu=$cpu,stepping=7,ucode-rev=0x70c00000000 ;;
@@ -15,7 +15,8 @@ vpmu_cpu() {
 	lacking=(pcid tsc-deadline hle invpcid rtm xsavec xsaves xfd
 		avx512{f,dq,cd,bw,vl,ifma,vbmi,vbmi2,vnni,bitalg,-vpopcntdq,-fp16,-bf16} avx-vnni gfni vpclmulqdq
 		bus-lock-detect serialize tsx-ldtrk amx-{bf16,tile,int8,fp16} prefetchiti
-		avx-ifma avx-vnni-int8 avx-ne-convert mcdt-no spec-ctrl ssbd arch-capabilities)
+		avx-ifma avx-vnni-int8 avx-ne-convert mcdt-no spec-ctrl ssbd arch-capabilities
+		cldemote movdiri movdir64b core-capability split-lock-detect)
 	case $cpu in
 	EPYC* | phenom* | Opteron*)
 		# The PMU itself reports perfctr-core.

@@ -27,6 +27,7 @@ models=(
 	'Icelake-Server:Icelake:8:8:AnyThread deprecated'
 	'SapphireRapids:Sapphire Rapids:8:8:AnyThread deprecated'
 	'GraniteRapids:Granite Rapids:8:8:AnyThread deprecated'
+	'Snowridge:Tremont:4:4:AnyThread deprecated'
 	'SierraForest,model=190:Gracemont:6:6:AnyThread deprecated'
 	'phenom:AMD PMU driver:4::'
 	'Opteron_G3,family=21,model=2:Fam15h core perfctr, AMD PMU driver:6::'
@@ -159,7 +160,7 @@ for model in "${models[@]}"; do
 		[[ -z $two ]] || check "$name: no PEBS" lacks 'PEBS fmt'
 		case $cpu in
 		phenom | Opteron* | EPYC | EPYC-Rome | EPYC-Milan) records='' ;;
-		Skylake* | Icelake* | Sapphire* | Granite* | SierraForest*) records=32 ;;
+		Skylake* | Icelake* | Sapphire* | Granite* | Snowridge* | SierraForest*) records=32 ;;
 		*) records=16 ;;
 		esac
 		if [[ -n $records ]]; then
@@ -192,7 +193,7 @@ for model in "${models[@]}"; do
 	case $cpu in
 	Haswell | Broadwell) format=2+ ;;
 	Skylake*) format=3+ ;;
-	Icelake* | Sapphire* | Granite* | SierraForest*) format=4+-baseline ;;
+	Icelake* | Sapphire* | Granite* | Snowridge* | SierraForest*) format=4+-baseline ;;
 	*) format=1+ ;;
 	esac
 	check "$name: the built-in driver has PEBS of format $format" says "PEBS fmt$format, "

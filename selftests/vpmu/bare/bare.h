@@ -89,6 +89,8 @@ struct model {
 	 * 0x01cd, used on counter 3
 	 */
 	u16 pebs_latency_event;
+	/* neither such an event nor MSR_PEBS_LD_LAT exists */
+	bool no_load_latency;
 	/* bits 47:32 of the latency of a load of 16 cycles */
 	u8 pebs_cache_latency;
 	/* PEBS_TIMING_INFO of IA32_PERF_CAPABILITIES */

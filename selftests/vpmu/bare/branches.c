@@ -196,6 +196,7 @@ static struct record encode(u32 class, u64 from, u64 to, u64 insns)
 		r.from = (from & GENMASK_ULL(60, 0)) | flag;
 		break;
 	case 5:
+	case 7:
 		r.info = flag | cycles;
 		break;
 	case LBR_AMD:

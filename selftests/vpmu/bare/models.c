@@ -44,6 +44,16 @@ static const struct branch_class ice_lake_branches[] = {
 	{ }
 };
 
+static const struct branch_class tremont_branches[] = {
+	{ "all",		0x00c4, 5, 0, 30511711 },
+	{ "conditional",	0x7ec4, 2, 0, 30306100 },
+	{ "conditional taken",	0xfec4, 1, -1, 30306100 - 200008 },
+	{ "near call",		0xf9c4, 1, 0, 2003 },
+	{ "near return",	0xf7c4, 1, 0, 2303 },
+	{ "far",		0xbfc4, 0, 0, 1305 },
+	{ }
+};
+
 static const struct branch_class gracemont_branches[] = {
 	{ "all",		0x00c4, 5, 0, 30511711 },
 	{ "conditional",	0x7ec4, 2, 0, 30306100 },
@@ -77,6 +87,11 @@ static const struct placed_event skylake_placed[] = {
 static const struct placed_event ice_lake_placed[] = {
 	{ 0x0148, { 0x0f, 0x0f } },		/* L1D_PEND_MISS.PENDING */
 	{ 0x81d0, { 0x0f, 0x0f } },		/* MEM_INST_RETIRED.ALL_LOADS */
+	{ }
+};
+
+static const struct placed_event tremont_placed[] = {
+	{ 0x81d0, { 0x0f, 0x0f } },		/* MEM_UOPS_RETIRED.ALL_LOADS */
 	{ }
 };
 
@@ -272,6 +287,22 @@ static const struct model models[] = {
 		.pebs_timing = true,
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
+	}, {
+		.name = "Tremont",
+		.vfm = INTEL_ATOM_TREMONT_D,
+		.version = 5,
+		.generals = { 4, 4 },
+		.fixed = 3,
+		.events = 7,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.offcore_event = 0x01b7,	/* OCR */
+		.lbr_format = 7,
+		.lbr_depth = 32,
+		.pebs_format = 4,
+		.no_load_latency = true,
+		.branches = tremont_branches,
+		.placed = tremont_placed,
 	}, {
 		.name = "Gracemont",
 		.vfm = INTEL_ATOM_GRACEMONT,

@@ -388,6 +388,8 @@ static void load_latency(void)
 	struct wanted w;
 	u64 round;
 
+	if (bare.model->no_load_latency)
+		return;
 	wr(MSR_PEBS_LD_LAT_THRESHOLD, 15);
 	prepare(0);
 	start_event(&e, 1);

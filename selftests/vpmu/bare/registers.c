@@ -39,7 +39,8 @@ static void reset_values(void)
 	      DEBUGCTLMSR_FREEZE_PERFMON_ON_PMI), 0, "DEBUGCTL");
 	for (c = 0; c < m->offcore_rsp; c++)
 		same(rd(MSR_OFFCORE_RSP_0 + c), 0, "OFFCORE_RSP_%u", c);
-	same(rd(MSR_PEBS_LD_LAT_THRESHOLD), 0, "LD_LAT");
+	if (!bare.model->no_load_latency)
+		same(rd(MSR_PEBS_LD_LAT_THRESHOLD), 0, "LD_LAT");
 	if (m->frontend)
 		same(rd(MSR_PEBS_FRONTEND), 0, "FRONTEND");
 	if (m->metrics)
@@ -275,7 +276,8 @@ static void extra_registers(void)
 
 	for (i = 0; i < bare.model->offcore_rsp; i++)
 		check_bits(MSR_OFFCORE_RSP_0 + i, bits, ~(bits | reserved));
-	check_bits(MSR_PEBS_LD_LAT_THRESHOLD, GENMASK_ULL(15, 0), 0);
+	if (!bare.model->no_load_latency)
+		check_bits(MSR_PEBS_LD_LAT_THRESHOLD, GENMASK_ULL(15, 0), 0);
 	/* event, bubble length and bubble width */
 	if (bare.model->frontend)
 		check_bits(MSR_PEBS_FRONTEND, 0x7fff13, ~(0x7fff13 | GENMASK_ULL(63, 23)));

@@ -48,7 +48,7 @@ pub(crate) struct Missing {
 ///
 /// OCR has two unit masks, one for each register, in Intel's own lists of small cores; the kernel's
 /// copies have the first one only.
-pub(crate) const MISSING: [Missing; 3] = [
+pub(crate) const MISSING: [Missing; 4] = [
     Missing {
         lists: "sandybridge jaketown ivybridge ivytown",
         event: 0xd0,
@@ -62,6 +62,13 @@ pub(crate) const MISSING: [Missing; 3] = [
         umask: 0xf2,
         same_as: "MEM_UOPS_RETIRED.ALL_STORES",
         register: None,
+    },
+    Missing {
+        lists: "snowridgex",
+        event: 0xb7,
+        umask: 0x02,
+        same_as: "OCR.ALL_CODE_RD.L3_HIT",
+        register: Some("Offcore(1)"),
     },
     Missing {
         lists: "alderlaken",

@@ -200,7 +200,7 @@ const WALKS: [(&str, u32, u32); 5] = [
 
 /// The activity of which the other events of a group are a rate, by the start of the group's name.
 /// Events of all other groups are a rate of instructions.
-const RATES: [(&str, &str); 24] = [
+const RATES: [(&str, &str); 25] = [
     ("DTLB_LOAD_MISSES", "LoadWalks"),
     ("DTLB_STORE_MISSES", "StoreWalks"),
     ("DTLB_MISSES", "DataWalks"),
@@ -214,6 +214,8 @@ const RATES: [(&str, &str); 24] = [
     ("MEM_INST_RETIRED", "Loads"),
     ("MEM_STORE", "Stores"),
     ("MEM_", "Memory"),
+    // MEM_BOUND_STALLS of Tremont, by an older name.
+    ("C0_STALLS", "Memory"),
     ("LOAD_", "Loads"),
     ("LD_BLOCKS", "Loads"),
     ("STORE_", "Stores"),

@@ -26,7 +26,7 @@ pub(crate) use spec::{
 };
 
 /// Intel's models.
-pub static INTEL_MODELS: [Model; 14] = intel::MODELS;
+pub static INTEL_MODELS: [Model; 15] = intel::MODELS;
 /// AMD's models.
 pub static AMD_MODELS: [Model; amd::COUNT] = amd::MODELS;
 

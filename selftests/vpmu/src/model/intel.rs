@@ -15,6 +15,7 @@ mod pebs;
 mod redwood_cove;
 mod sandy_bridge;
 mod skylake;
+mod tremont;
 mod westmere;
 
 use super::spec::Model;
@@ -23,7 +24,7 @@ use super::spec::Model;
 const FAMILY: u32 = 6;
 
 /// Intel's models.
-pub(super) const MODELS: [Model; 14] = [
+pub(super) const MODELS: [Model; 15] = [
     nehalem::MODEL,
     westmere::MODEL,
     sandy_bridge::MODEL,
@@ -37,5 +38,6 @@ pub(super) const MODELS: [Model; 14] = [
     ice_lake::CLIENT,
     golden_cove::MODEL,
     redwood_cove::MODEL,
+    tremont::MODEL,
     gracemont::MODEL,
 ];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The differences between CPU models. Properties that all models of a vendor share are not fields:
-//! 48-bit counters, IA32_MISC_ENABLE, MSR_PEBS_LD_LAT.
+//! 48-bit counters, IA32_MISC_ENABLE; MSR_PEBS_LD_LAT, if an event of the list uses it.
 
 use crate::defect::Defects;
 use crate::event::{
@@ -134,6 +134,8 @@ pub(crate) enum LbrFormat {
     TsxFlags = 4,
     /// MSR_LBR_INFO_x has the flags, and the cycles since the last record.
     Info = 5,
+    /// The same, without the flags of TSX.
+    InfoWithoutTsx = 7,
     /// Architectural: IA32_LBR_x_INFO has also the kind of branch.
     Architectural = 0x3f,
 }
@@ -191,7 +193,7 @@ pub(crate) const MAX_FIXED: usize = 4;
 
 impl Offcore {
     /// Returns the writable bits of a register.
-    pub(crate) fn bits(&self, index: usize) -> u64 {
+    pub fn bits(&self, index: usize) -> u64 {
         match index {
             0 => self.writable | self.only_first,
             _ => self.writable,

@@ -87,7 +87,7 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         0x390 => Some(Msr::StatusReset),
         0x391 => if_present(version_4, Msr::StatusSet),
         0x392 => if_present(version_4, Msr::InUse),
-        0x3f6 => Some(Msr::LdLat),
+        0x3f6 => if_present(pmu.model.list.load_latency != 0, Msr::LdLat),
         0x3f7 => if_present(pmu.model.frontend != 0, Msr::Frontend),
         ACCOUNTING..=0x4000_ff0f => Some(Msr::Accounting(msr - ACCOUNTING)),
         0x3f1 | 0x3f2 | 0x600 => {

@@ -114,6 +114,10 @@ fn events_tied_to_a_counter() {
         Case(REDWOOD_COVE, select(0xd0, 0x09), 0b1111),  // MEM_INST_RETIRED.STLB_HIT_LOADS
         Case(GOLDEN_COVE, select(0x27, 0x01), 0b1111),   // CORE_SNOOP_RESPONSE.MISS
         Case(REDWOOD_COVE, select(0x27, 0x01), 0),       // not listed
+        Case(TREMONT, select(0xb7, 0x01), 0b1111),       // OCR
+        Case(TREMONT, select(0xb7, 0x02), 0b1111),       // the same with the other register
+        Case(TREMONT, select(0xd0, 0x81), 0b1111),       // MEM_UOPS_RETIRED.ALL_LOADS
+        Case(TREMONT, select(0xd0, 0x05), 0),            // Gracemont's
         Case(GRACEMONT, select(0xd0, 0x05), 0b11),       // MEM_UOPS_RETIRED.LOAD_LATENCY_*
         Case(GRACEMONT, select(0xd0, 0x06), 0b11_1111),  // MEM_UOPS_RETIRED.STORE_LATENCY
         Case(GRACEMONT, select(0xb7, 0x01), 0b11_1111),  // OCR
@@ -136,6 +140,7 @@ const ICE_LAKE: u32 = 106;
 const ICE_LAKE_CLIENT: u32 = 125;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
 
 #[test]
@@ -150,6 +155,9 @@ fn one_code_has_different_meanings() {
         (ICE_LAKE, 0x11, Activity::Conditional.all()),
         (GOLDEN_COVE, 0x80, Activity::Indirect.all()),
         (REDWOOD_COVE, 0x11, Activity::Conditional.all()),
+        (TREMONT, 0x7e, Activity::Conditional.all()),
+        (TREMONT, 0xf9, Activity::NearCall.all()),
+        (TREMONT, 0xc0, Source::Nothing),
         (GRACEMONT, 0x7e, Activity::Conditional.all()),
         (GRACEMONT, 0xdf, Activity::DirectJump.all()),
         (GRACEMONT, 0xeb, Activity::Indirect.all()),
@@ -233,6 +241,8 @@ fn registers_of_events() {
             Some(Register::Frontend)
         );
     }
+    assert_eq!(register(TREMONT, 0xb7, 1), Some(Register::Offcore(0)));
+    assert_eq!(register(TREMONT, 0xb7, 2), Some(Register::Offcore(1)));
     assert_eq!(register(GRACEMONT, 0xb7, 1), Some(Register::Offcore(0)));
     assert_eq!(register(GRACEMONT, 0xb7, 2), Some(Register::Offcore(1)));
     let latency = select(0xd0, 0x05).source(find(6, GRACEMONT).unwrap(), 0).1;

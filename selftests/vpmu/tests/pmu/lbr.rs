@@ -42,6 +42,7 @@ use super::{
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
 const DEBUGCTL: u32 = 0x1d9;
 const LBR: u64 = 1;
@@ -60,7 +61,7 @@ const KERNEL: u64 = 0xffff_ffff_8100_0000;
 const USER: u64 = 0x40_0000;
 
 /// The models, their records, and the base of the MSRs: FROM, TO, INFO.
-const LEGACY: [(u32, u32, [u32; 3]); 8] = [
+const LEGACY: [(u32, u32, [u32; 3]); 9] = [
     (NEHALEM, 16, [0x680, 0x6c0, 0]),
     (WESTMERE, 16, [0x680, 0x6c0, 0]),
     (SANDY_BRIDGE, 16, [0x680, 0x6c0, 0]),
@@ -69,6 +70,7 @@ const LEGACY: [(u32, u32, [u32; 3]); 8] = [
     (BROADWELL, 16, [0x680, 0x6c0, 0]),
     (SKYLAKE, 32, [0x680, 0x6c0, 0xdc0]),
     (ICE_LAKE, 32, [0x680, 0x6c0, 0xdc0]),
+    (TREMONT, 32, [0x680, 0x6c0, 0xdc0]),
 ];
 
 fn pmu(model: u32) -> Pmu {
@@ -159,7 +161,7 @@ fn writable(pmu: &mut Pmu, msr: u32) -> u64 {
 fn reserved_bits() {
     for (model, ..) in LEGACY {
         let mut pmu = pmu(model);
-        let call_stack = if matches!(model, HASWELL | BROADWELL | SKYLAKE | ICE_LAKE) {
+        let call_stack = if matches!(model, HASWELL | BROADWELL | SKYLAKE | ICE_LAKE | TREMONT) {
             EN_CALLSTACK
         } else {
             0
@@ -167,8 +169,10 @@ fn reserved_bits() {
         assert_eq!(writable(&mut pmu, SELECT), 0x1ff | call_stack, "{model}");
         // Canonical addresses; bit 63 of FROM is a flag unless INFO has it.
         let address = (1 << 47) - 1;
-        let (from, negative) = if matches!(model, SKYLAKE | ICE_LAKE) {
-            assert_eq!(writable(&mut pmu, 0xdc0), 0xe000_0000_0000_ffff);
+        let (from, negative) = if matches!(model, SKYLAKE | ICE_LAKE | TREMONT) {
+            // The flags of TSX are missing on Tremont.
+            let tsx = if model == TREMONT { 0 } else { 3 << 61 };
+            assert_eq!(writable(&mut pmu, 0xdc0), MISPRED | tsx | 0xffff);
             (address, !address)
         } else {
             (address | MISPRED, !address ^ MISPRED)
@@ -213,7 +217,7 @@ fn formats() {
         let flagged = match model {
             // FROM has a flag, from Haswell on with the flags of TSX below.
             HASWELL | BROADWELL => from & (u64::MAX >> 3) | MISPRED,
-            SKYLAKE | ICE_LAKE => from,
+            SKYLAKE | ICE_LAKE | TREMONT => from,
             _ => from | MISPRED,
         };
         assert_eq!(
@@ -312,7 +316,7 @@ fn filters_by_level() {
                 0
             };
             let flags = |ip| {
-                if matches!(model, SKYLAKE | ICE_LAKE) {
+                if matches!(model, SKYLAKE | ICE_LAKE | TREMONT) {
                     ip
                 } else {
                     ip & !MISPRED & !flags

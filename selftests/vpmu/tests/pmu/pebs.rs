@@ -44,6 +44,7 @@ use super::{
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
 
 const DS_AREA: u32 = 0x600;
@@ -57,7 +58,7 @@ const OVF_DS_BUFFER: u64 = 1 << 62;
 const ADAPTIVE: u64 = 1 << 34;
 
 /// The models: CPUID model, format, size of a record without the adaptive groups.
-const MODELS: [(u32, u64, u64); 11] = [
+const MODELS: [(u32, u64, u64); 12] = [
     (NEHALEM, 1, 0xb0),
     (WESTMERE, 1, 0xb0),
     (SANDY_BRIDGE, 1, 0xb0),
@@ -68,6 +69,7 @@ const MODELS: [(u32, u64, u64); 11] = [
     (ICE_LAKE, 4, 0x20),
     (GOLDEN_COVE, 4, 0x20),
     (REDWOOD_COVE, 4, 0x20),
+    (TREMONT, 4, 0x20),
     (GRACEMONT, 4, 0x20),
 ];
 
@@ -252,13 +254,14 @@ fn reserved_bits_fault() {
         let enable: u64 = match cpu {
             SANDY_BRIDGE | IVY_BRIDGE => (1 << 63) | 0xf_0000_000f,
             ICE_LAKE | GOLDEN_COVE | REDWOOD_COVE => 0xf_0000_00ff,
+            TREMONT => 0x7_0000_000f,
             GRACEMONT => 0x7_0000_003f,
             _ => 0xf_0000_000f,
         };
         let mut bits = vec![(PEBS_ENABLE, enable)];
         if format == 4 {
             bits.push((DATA_CFG, 0xff00_000f));
-            let absent = if cpu == GRACEMONT {
+            let absent = if matches!(cpu, TREMONT | GRACEMONT) {
                 0xf000_0000_f000
             } else {
                 0
@@ -516,6 +519,8 @@ fn load_latency() {
     for (cpu, format, _) in MODELS {
         let event = match cpu {
             NEHALEM | WESTMERE => 0x100b,
+            // It has no such event.
+            TREMONT => continue,
             GRACEMONT => 0x5d0,
             _ => 0x1cd,
         };
@@ -628,11 +633,12 @@ fn latency_of_retirement() {
 /// The adaptive groups, in their order: memory, general registers, XMM registers, LBR entries.
 #[test]
 fn adaptive_groups() {
-    for cpu in [ICE_LAKE, GOLDEN_COVE, REDWOOD_COVE, GRACEMONT] {
+    for cpu in [ICE_LAKE, GOLDEN_COVE, REDWOOD_COVE, TREMONT, GRACEMONT] {
         for cfg in (0..16).map(|groups| groups | (2 << 24)) {
             let mut pmu = pmu(cpu);
             let mut page = Page::new(END, END, -99);
-            if cpu != ICE_LAKE {
+            let architectural = !matches!(cpu, ICE_LAKE | TREMONT);
+            if architectural {
                 write(&mut pmu, 0x14cf, 32);
                 write(&mut pmu, 0x14ce, 0x7f_0007);
             } else {
@@ -666,7 +672,7 @@ fn adaptive_groups() {
             if cfg & 4 != 0 {
                 wanted.extend(state.xmm.iter().flatten());
             }
-            let info = if cpu == ICE_LAKE { 3 } else { 3 | (1 << 60) };
+            let info = if architectural { 3 | (1 << 60) } else { 3 };
             if cfg & 8 != 0 {
                 wanted.extend([2, 0x102, info, 1, 0x101, info, 0, 0, 0]);
             }

@@ -41,6 +41,12 @@ pub(super) const SKYLAKE: Lbr = Lbr {
     ..HASWELL
 };
 
+/// Tremont: Skylake's without the flags of TSX.
+pub(super) const TREMONT: Lbr = Lbr {
+    format: LbrFormat::InfoWithoutTsx,
+    ..SKYLAKE
+};
+
 /// Architectural: LBREn, OS, USR, CALL_STACK, COND to OTHER_BRANCH.
 pub(super) const ARCHITECTURAL: Lbr = Lbr {
     format: LbrFormat::Architectural,

@@ -53,7 +53,11 @@ pub(in crate::pmu) fn decode(model: &Lbr, msr: u32) -> Option<Register> {
         0x1c9 => Register::Top,
         0x680..=0x69f if index < model.depth => Register::From(index),
         0x6c0..=0x6df if index < model.depth => Register::To(index),
-        0xdc0..=0xddf if model.format == LbrFormat::Info => Register::Info(index),
+        0xdc0..=0xddf
+            if matches!(model.format, LbrFormat::Info | LbrFormat::InfoWithoutTsx) =>
+        {
+            Register::Info(index)
+        }
         _ => return None,
     };
     Some(register)
@@ -122,11 +126,11 @@ impl Pmu {
             Register::Info(index) => {
                 let number = self.lbr_number(model, index)?;
                 // Flags and cycles. Architectural LBR adds the kind, and ignores bits 55:16;
-                // otherwise bits 60:16 are reserved.
-                let info = if model.format == LbrFormat::Architectural {
-                    value & 0xff00_0000_0000_ffff
-                } else {
-                    checked(value, 0xe000_0000_0000_ffff)?
+                // otherwise bits 60:16 are reserved, and without TSX bits 62:61 as well.
+                let info = match model.format {
+                    LbrFormat::Architectural => value & 0xff00_0000_0000_ffff,
+                    LbrFormat::InfoWithoutTsx => checked(value, 0x8000_0000_0000_ffff)?,
+                    _ => checked(value, 0xe000_0000_0000_ffff)?,
                 };
                 self.regs.lbr.stack.records[number].info = info;
             }

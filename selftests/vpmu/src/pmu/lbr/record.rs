@@ -84,7 +84,7 @@ impl Pmu {
             LbrFormat::Flags => (branch.from & !MISPRED | mispredicted, 0),
             // The flags of TSX are clear.
             LbrFormat::TsxFlags => (branch.from & (u64::MAX >> 3) | mispredicted, 0),
-            LbrFormat::Info => (branch.from, cycles | mispredicted),
+            LbrFormat::Info | LbrFormat::InfoWithoutTsx => (branch.from, cycles | mispredicted),
             LbrFormat::Architectural => {
                 let from = if level(branch.from_user, lbr.ctl) {
                     branch.from
