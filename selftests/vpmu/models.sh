@@ -29,6 +29,7 @@ models=(
 	'GraniteRapids:Granite Rapids:8:8:AnyThread deprecated'
 	'Snowridge:Tremont:4:4:AnyThread deprecated'
 	'SierraForest,model=190:Gracemont:6:6:AnyThread deprecated'
+	'SierraForest:Crestmont:8:8:AnyThread deprecated'
 	'phenom:AMD PMU driver:4::'
 	'Opteron_G3,family=21,model=2:Fam15h core perfctr, AMD PMU driver:6::'
 	'Opteron_G3,family=22,model=0:AMD PMU driver:4::'

@@ -100,6 +100,11 @@ static const struct placed_event gracemont_placed[] = {
 	{ }
 };
 
+static const struct placed_event crestmont_placed[] = {
+	{ 0x81d0, { 0xff, 0xff } },		/* MEM_UOPS_RETIRED.ALL_LOADS */
+	{ }
+};
+
 static const struct model models[] = {
 	{
 		.name = "Nehalem",
@@ -320,6 +325,23 @@ static const struct model models[] = {
 		.pebs_cache_latency = 8,
 		.branches = gracemont_branches,
 		.placed = gracemont_placed,
+	}, {
+		.name = "Crestmont",
+		.vfm = INTEL_ATOM_CRESTMONT_X,
+		.version = 5,
+		.generals = { 8, 8 },
+		.fixed = 3,
+		.events = 7,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.offcore_event = 0x01b7,	/* OCR */
+		.lbr_format = 0x3f,
+		.lbr_depth = 32,
+		.pebs_format = 4,
+		.pebs_latency_event = 0x05d0,
+		.pebs_cache_latency = 8,
+		.branches = gracemont_branches,
+		.placed = crestmont_placed,
 	},
 };
 

@@ -48,7 +48,11 @@ pub(crate) struct Missing {
 ///
 /// OCR has two unit masks, one for each register, in Intel's own lists of small cores; the kernel's
 /// copies have the first one only.
-pub(crate) const MISSING: [Missing; 4] = [
+///
+/// The snoop responses of Crestmont (27H, with a register for each of two unit masks) are in no
+/// list, but in the kernel's `intel_cmt_extra_regs`. By declaration, their register alone decides
+/// what they count; any counter counts them.
+pub(crate) const MISSING: [Missing; 7] = [
     Missing {
         lists: "sandybridge jaketown ivybridge ivytown",
         event: 0xd0,
@@ -76,5 +80,26 @@ pub(crate) const MISSING: [Missing; 4] = [
         umask: 0x02,
         same_as: "OCR.COREWB_M.ANY_RESPONSE",
         register: Some("Offcore(1)"),
+    },
+    Missing {
+        lists: "sierraforest",
+        event: 0xb7,
+        umask: 0x02,
+        same_as: "OCR.DEMAND_DATA_RD.ANY_RESPONSE",
+        register: Some("Offcore(1)"),
+    },
+    Missing {
+        lists: "sierraforest",
+        event: 0x27,
+        umask: 0x01,
+        same_as: "LONGEST_LAT_CACHE.MISS",
+        register: Some("Snoop(0)"),
+    },
+    Missing {
+        lists: "sierraforest",
+        event: 0x27,
+        umask: 0x02,
+        same_as: "LONGEST_LAT_CACHE.MISS",
+        register: Some("Snoop(1)"),
     },
 ];

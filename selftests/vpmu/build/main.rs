@@ -20,7 +20,7 @@ use std::{
 };
 
 /// The directory of each list and the name of its table.
-const LISTS: [(&str, &str); 15] = [
+const LISTS: [(&str, &str); 16] = [
     ("nehalemep", "NEHALEM"),
     ("westmereep-dp", "WESTMERE"),
     ("sandybridge", "SANDY_BRIDGE"),
@@ -36,6 +36,7 @@ const LISTS: [(&str, &str); 15] = [
     ("graniterapids", "REDWOOD_COVE"),
     ("snowridgex", "TREMONT"),
     ("alderlaken", "GRACEMONT"),
+    ("sierraforest", "CRESTMONT"),
 ];
 
 /// The same for AMD's lists.

@@ -97,7 +97,7 @@ const WHOLE: u32 = 4096;
 /// `event::Meaning::Part`. README.md has them as a table. A share within another share is a subset
 /// of it; shares that make up a whole add up to it.
 #[rustfmt::skip]
-const PARTS: [(&str, &str, &str, u32, u32); 78] = [
+const PARTS: [(&str, &str, &str, u32, u32); 80] = [
     // Loads and stores
     (MEM, "ALL_LOADS LOADS", "Loads", 0, WHOLE),
     (MEM, "ALL_STORES STORES", "Stores", 0, WHOLE),
@@ -112,7 +112,7 @@ const PARTS: [(&str, &str, &str, u32, u32); 78] = [
     ("MISALIGN_MEM_REF", "STORE STORES", "Stores", 0, 16),
     // Where a load is served
     (LOAD, "L1_HIT L1D_HIT", "Loads", 256, WHOLE),
-    (LOAD, "FB_HIT HIT_LFB", "Loads", 128, 256),
+    (LOAD, "FB_HIT HIT_LFB WCB_HIT", "Loads", 128, 256),
     (LOAD, "L1_MISS", "Loads", 0, 128),
     (LOAD, "L2_HIT", "Loads", 32, 128),
     (LOAD, "L2_MISS", "Loads", 0, 32),
@@ -126,10 +126,12 @@ const PARTS: [(&str, &str, &str, u32, u32); 78] = [
     (L3_HIT, "XSNP_HIT XSNP_NO_FWD", "Loads", 12, 16),
     (L3_HIT, "XSNP_MISS", "Loads", 8, 12),
     (L3_MISS, "LOCAL_DRAM", "Loads", 0, 5),
-    (L3_MISS, "REMOTE_DRAM", "Loads", 5, 6),
-    (L3_MISS, "REMOTE_FWD REMOTE_CACHE_LOCAL_HOME_HIT", "Loads", 6, 7),
-    (L3_MISS, "REMOTE_HITM OTHER_CORE_L2_HITM", "Loads", 7, 8),
+    (L3_MISS, "REMOTE_DRAM REMOTE_DRAM_OR_NOFWD", "Loads", 5, 6),
+    (L3_MISS, "REMOTE_FWD REMOTE_FWD_NONM REMOTE_CACHE_LOCAL_HOME_HIT", "Loads", 6, 7),
+    (L3_MISS, "REMOTE_HITM REMOTE_FWD_HITM OTHER_CORE_L2_HITM", "Loads", 7, 8),
+    ("MEM_LOAD_UOPS_L3_MISS_RETIRED", "ALL", "Loads", 0, 8),
     ("MEM_LOAD_UOPS_MISC_RETIRED", "LLC_MISS", "Loads", 0, 8),
+    ("MEM_LOAD_UOPS_MISC_RETIRED", "L3_HIT_SNOOP_HITM", "Loads", 16, 20),
     ("MEM_LOAD_UOPS_RETIRED_MISC", "L3_MISS", "Loads", 0, 8),
     ("MEM_STORE_RETIRED", "L2_HIT", "Stores", 32, 128),
     // The caches

@@ -41,7 +41,7 @@ impl Accesses {
 }
 
 /// The MSRs that are accounted individually, as ranges of first and last.
-const RANGES: [(u32, u32); 15] = [
+const RANGES: [(u32, u32); 16] = [
     (0x0c1, 0x0c8), // IA32_PMCx
     (0x10f, 0x10f), // TSX_FORCE_ABORT
     (0x186, 0x18d), // IA32_PERFEVTSELx
@@ -54,6 +54,7 @@ const RANGES: [(u32, u32); 15] = [
     (0x3f1, 0x3f7), // IA32_PEBS_ENABLE, MSR_PEBS_LD_LAT, MSR_PEBS_FRONTEND
     (0x4c1, 0x4c8), // IA32_A_PMCx
     (LVTPC, LVTPC),
+    (0x1328, 0x1329),           // MSR_SNOOP_RSP_x
     (0xc000_0300, 0xc000_0303), // AMD's PerfCntrGlobal*
     (0xc001_0000, 0xc001_0007), // PERF_LEGACY_CTLx, PERF_LEGACY_CTRx
     (0xc001_0200, 0xc001_020b), // PERF_CTLx, PERF_CTRx

@@ -174,6 +174,8 @@ pub(crate) enum Register {
     LoadLatency,
     /// MSR_PEBS_FRONTEND.
     Frontend,
+    /// MSR_SNOOP_RSP_0 or _1.
+    Snoop(usize),
 }
 
 /// The architectural events by their bit in CPUID.0AH:EBX: event code, umask and meaning (SDM vol.

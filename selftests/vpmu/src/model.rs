@@ -22,11 +22,12 @@ pub(crate) use spec::{
     CAP_PERF_METRICS,
     CAP_SMM_FREEZE,
     MAX_FIXED,
-    MAX_GENERAL, //
+    MAX_GENERAL,
+    MAX_SNOOP, //
 };
 
 /// Intel's models.
-pub static INTEL_MODELS: [Model; 15] = intel::MODELS;
+pub static INTEL_MODELS: [Model; 16] = intel::MODELS;
 /// AMD's models.
 pub static AMD_MODELS: [Model; amd::COUNT] = amd::MODELS;
 

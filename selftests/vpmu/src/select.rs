@@ -265,5 +265,14 @@ pub(crate) fn offcore_response(offcore: Offcore, register: u64) -> Source {
     }
 }
 
+/// Returns what a snoop response event counts with this value of its register: nothing without a
+/// bit; each bit adds to the count.
+pub(crate) fn snoop_response(register: u64) -> Source {
+    match register.count_ones() {
+        0 => Source::Nothing,
+        bits => Activity::Memory.part(0, bits, 8192),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -72,6 +72,7 @@ const fn model(
             only_first: 0,
         },
         frontend: 0,
+        snoop: 0,
         slots: 0,
         metrics: 0,
         lbr: None,

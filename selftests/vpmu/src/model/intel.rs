@@ -3,6 +3,7 @@
 //! Intel's CPU models.
 
 mod broadwell;
+mod crestmont;
 mod golden_cove;
 mod gracemont;
 mod haswell;
@@ -24,7 +25,7 @@ use super::spec::Model;
 const FAMILY: u32 = 6;
 
 /// Intel's models.
-pub(super) const MODELS: [Model; 15] = [
+pub(super) const MODELS: [Model; 16] = [
     nehalem::MODEL,
     westmere::MODEL,
     sandy_bridge::MODEL,
@@ -40,4 +41,5 @@ pub(super) const MODELS: [Model; 15] = [
     redwood_cove::MODEL,
     tremont::MODEL,
     gracemont::MODEL,
+    crestmont::MODEL,
 ];

@@ -42,6 +42,8 @@ pub struct Model {
     pub offcore: Offcore,
     /// The writable bits of MSR_PEBS_FRONTEND; 0 if the register does not exist.
     pub frontend: u64,
+    /// Number of snoop response registers.
+    pub(crate) snoop: usize,
     /// Pipeline slots per cycle; 0 if no event counts them.
     pub(crate) slots: u32,
     /// Number of shares in MSR_PERF_METRICS; 0 if the register does not exist.
@@ -190,6 +192,8 @@ pub(crate) const CAP_PERF_METRICS: u64 = 1 << 15;
 pub(crate) const MAX_GENERAL: usize = 8;
 /// Maximum number of fixed counters.
 pub(crate) const MAX_FIXED: usize = 4;
+/// Maximum number of snoop response registers.
+pub(crate) const MAX_SNOOP: usize = 2;
 
 impl Offcore {
     /// Returns the writable bits of a register.

@@ -120,6 +120,7 @@ impl Pmu {
             Msr::OffcoreRsp(index) => self.offcore_rsp(index).load(Relaxed),
             Msr::LdLat => regs.ld_lat,
             Msr::Frontend => regs.frontend,
+            Msr::SnoopRsp(index) => regs.snoop[index],
             Msr::Accounting(offset) => self.read_accounting(offset)?,
             Msr::Absent => return Err(Fault),
         })
@@ -168,6 +169,8 @@ impl Pmu {
             }
             Msr::LdLat => self.regs.ld_lat = checked(value, LD_LAT_WRITABLE)?,
             Msr::Frontend => self.regs.frontend = checked(value, self.model.frontend)?,
+            // Which bits are reserved is not documented: none are here.
+            Msr::SnoopRsp(index) => self.regs.snoop[index] = value,
             // AMD's registers ignore reserved bits.
             Msr::AmdSelect(index) => self.write_amd_select(index, value & SELECT_WRITABLE),
             Msr::AmdCounter(index) if self.general_is_stuck(index) => {}

@@ -158,6 +158,7 @@ impl Pmu {
             Some(Register::LoadLatency) => select::load_latency(general.source, self.regs.ld_lat),
             Some(Register::Frontend) if self.regs.frontend == 0 => Source::Nothing,
             Some(Register::Frontend) => general.source,
+            Some(Register::Snoop(index)) => select::snoop_response(self.regs.snoop[index]),
             None => {
                 let source = self.unless_replaced(index, general.source);
                 self.unless_lost(index, source)

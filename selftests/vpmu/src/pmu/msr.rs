@@ -33,6 +33,7 @@ pub(super) enum Msr {
     OffcoreRsp(usize),
     LdLat,
     Frontend,
+    SnoopRsp(usize),
     Pebs(pebs::Register),
     /// PERF_CTL.
     AmdSelect(usize),
@@ -89,6 +90,10 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         0x392 => if_present(version_4, Msr::InUse),
         0x3f6 => if_present(pmu.model.list.load_latency != 0, Msr::LdLat),
         0x3f7 => if_present(pmu.model.frontend != 0, Msr::Frontend),
+        0x1328 | 0x1329 => {
+            let index = (msr - 0x1328) as usize;
+            if_present(index < pmu.model.snoop, Msr::SnoopRsp(index))
+        }
         ACCOUNTING..=0x4000_ff0f => Some(Msr::Accounting(msr - ACCOUNTING)),
         0x3f1 | 0x3f2 | 0x600 => {
             let register = pmu.pebs.and_then(|pebs| pebs::decode(&pebs, msr));

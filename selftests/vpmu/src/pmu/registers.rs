@@ -9,7 +9,8 @@ use crate::counter::Counter;
 use crate::event::Register;
 use crate::model::{
     MAX_FIXED,
-    MAX_GENERAL, //
+    MAX_GENERAL,
+    MAX_SNOOP, //
 };
 use crate::share::Source;
 
@@ -92,6 +93,7 @@ pub(super) struct Registers {
     pub(super) misc_enable: u64,
     pub(super) ld_lat: u64,
     pub(super) frontend: u64,
+    pub(super) snoop: [u64; MAX_SNOOP],
 }
 
 impl Registers {
@@ -121,6 +123,7 @@ impl Registers {
             misc_enable: MISC_ENABLE_RESET,
             ld_lat: 0,
             frontend: 0,
+            snoop: [0; MAX_SNOOP],
         }
     }
 }

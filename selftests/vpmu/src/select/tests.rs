@@ -124,6 +124,12 @@ fn events_tied_to_a_counter() {
         Case(GRACEMONT, select(0xb7, 0x02), 0b11_1111),  // the same with the other register
         Case(GRACEMONT, select(0x2a, 0x01), 0),          // Golden Cove's
         Case(GRACEMONT, select(0xcd, 0x01), 0b11_1111),  // ARITH.IDIV_OCCUPANCY
+        Case(GRACEMONT, select(0x27, 0x01), 0),          // Crestmont's
+        Case(CRESTMONT, select(0xd0, 0x05), 0b11),       // MEM_UOPS_RETIRED.LOAD_LATENCY_*
+        Case(CRESTMONT, select(0xd0, 0x06), 0xff),       // MEM_UOPS_RETIRED.STORE_LATENCY
+        Case(CRESTMONT, select(0xb7, 0x02), 0xff),       // OCR
+        Case(CRESTMONT, select(0x27, 0x01), 0xff),       // snoop responses
+        Case(CRESTMONT, select(0x27, 0x02), 0xff),       // the same with the other register
     ] {
         assert_eq!(counters(model, select), expected, "{model} {select:x?}");
     }
@@ -142,6 +148,7 @@ const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
 const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
+const CRESTMONT: u32 = 175;
 
 #[test]
 fn one_code_has_different_meanings() {
@@ -163,6 +170,8 @@ fn one_code_has_different_meanings() {
         (GRACEMONT, 0xeb, Activity::Indirect.all()),
         (GRACEMONT, 0xef, Activity::IndirectJump.all()),
         (GRACEMONT, 0xfd, Activity::DirectCall.all()),
+        (CRESTMONT, 0x7e, Activity::Conditional.all()),
+        (CRESTMONT, 0xc0, Activity::NearTaken.all()),
         (SKYLAKE, 0x80, Source::Nothing),
     ] {
         assert_eq!(
@@ -248,6 +257,8 @@ fn registers_of_events() {
     let latency = select(0xd0, 0x05).source(find(6, GRACEMONT).unwrap(), 0).1;
     assert_eq!(latency, Some(Register::LoadLatency));
     assert_eq!(register(GRACEMONT, 0xd0, 6), None);
+    assert_eq!(register(CRESTMONT, 0x27, 1), Some(Register::Snoop(0)));
+    assert_eq!(register(CRESTMONT, 0x27, 2), Some(Register::Snoop(1)));
 }
 
 #[test]

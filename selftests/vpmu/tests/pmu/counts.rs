@@ -100,6 +100,8 @@ fn events_with_a_register() {
         Case(94, 0x1c6, 0x3f7, [(0, 0), (0x11, 30 << 10)]), // FRONTEND_RETIRED.DSB_MISS
         Case(143, 0x40ad, 0x3f7, [(0, 0), (0x7, 50 << 10)]), // INT_MISC.UNKNOWN_BRANCH_CYCLES
         Case(26, 0x100b, 0x3f6, [(4, 17 << 10), (16, 17 << 8)]), // LATENCY_ABOVE_THRESHOLD_*
+        Case(175, 0x127, 0x1328, [(0, 0), (0xf, 4 << 7)]),  // snoop responses
+        Case(175, 0x227, 0x1329, [(1, 1 << 7), (u64::MAX, 64 << 7)]),
         Case(94, 0x1cd, 0x3f6, [(4, 37 << 10), (8, 37 << 9)]), // LOAD_LATENCY_GT_*
     ] {
         let mut pmu = Pmu::new(model::find(6, model).unwrap(), 2);

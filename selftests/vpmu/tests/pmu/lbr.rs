@@ -44,6 +44,7 @@ const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
 const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
+const CRESTMONT: u32 = 175;
 const DEBUGCTL: u32 = 0x1d9;
 const LBR: u64 = 1;
 const FREEZE_LBRS_ON_PMI: u64 = 1 << 11;
@@ -140,7 +141,7 @@ fn registers_of_each_model() {
         assert_eq!(pmu.cpuid(7, 0, [0; 4])[3] & (1 << 19), 0);
         assert_eq!(pmu.cpuid(0x1c, 0, [0; 4]), [0; 4]);
     }
-    for model in [GOLDEN_COVE, REDWOOD_COVE, GRACEMONT] {
+    for model in [GOLDEN_COVE, REDWOOD_COVE, GRACEMONT, CRESTMONT] {
         let mut pmu = pmu(model);
         for msr in [SELECT, TOS, 0x680, 0x6c0, 0xdc0] {
             assert_eq!(pmu.rdmsr(msr), Some(Err(Fault)), "{msr:#x}");

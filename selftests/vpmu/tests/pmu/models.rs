@@ -42,6 +42,11 @@ impl Cpu {
         self.name != "Tremont"
     }
 
+    /// Returns whether there are the snoop response registers.
+    fn has_snoop_responses(&self) -> bool {
+        self.name == "Crestmont"
+    }
+
     fn full_width(&self) -> bool {
         self.capabilities & (1 << 13) != 0
     }
@@ -59,7 +64,7 @@ const V4: [u32; 4] = [0x0730_0004, 0, 0, 0x603];
 const V5: [u32; 4] = [0x0830_0005, 0, 0xf, 0x8604];
 
 #[rustfmt::skip]
-const CPUS: [Cpu; 15] = [
+const CPUS: [Cpu; 16] = [
     Cpu { name: "Nehalem", model: 26, general: [4, 4], fixed: 3, cpuid: [0x0730_0003, 0x44, 0, 0x603],
           capabilities: 0x1003, select: 0xffff_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0xffff), None], frontend: None, metrics: None },
@@ -105,6 +110,9 @@ const CPUS: [Cpu; 15] = [
     Cpu { name: "Gracemont", model: 190, general: [6, 6], fixed: 3, cpuid: [0x0730_0005, 0, 7, 0x8603],
           capabilities: FULL | 0x3f, select: 0xffd7_ffff, fixed_ctrl: 0xbbb,
           offcore: [Some(0x8003_f03f_ffff_ffff), Some(0x3_f03f_ffff_ffff)], frontend: None, metrics: None },
+    Cpu { name: "Crestmont", model: 175, general: [8, 8], fixed: 3, cpuid: [0x0730_0005, 0, 7, 0x8603],
+          capabilities: FULL | 0x3f, select: 0xffd7_ffff, fixed_ctrl: 0xbbb,
+          offcore: [Some(0x800f_f3ff_ffff_ffff), Some(0xf_f3ff_ffff_ffff)], frontend: None, metrics: None },
 ];
 
 /// Calls `check` for each model, with one and with two threads per core.
@@ -171,6 +179,9 @@ fn reset_values() {
         zero.extend((0..cpu.fixed as u32).map(|i| 0x309 + i));
         zero.extend(cpu.offcore[1].map(|_| 0x1a7));
         zero.extend(cpu.frontend.map(|_| 0x3f7));
+        if cpu.has_snoop_responses() {
+            zero.extend([0x1328, 0x1329]);
+        }
         // MSR_PERF_METRICS comes after fixed counter 3, as a write multiplies by that.
         zero.extend(cpu.metrics.map(|_| 0x329));
         if cpu.version() >= 4 {
@@ -221,6 +232,8 @@ fn existing_registers() {
         check_exists(&mut pmu, 0x1a7, cpu.offcore[1].is_some(), cpu.name);
         check_exists(&mut pmu, 0x3f6, cpu.has_load_latency(), cpu.name);
         check_exists(&mut pmu, 0x3f7, cpu.frontend.is_some(), cpu.name);
+        check_exists(&mut pmu, 0x1328, cpu.has_snoop_responses(), cpu.name);
+        check_exists(&mut pmu, 0x1329, cpu.has_snoop_responses(), cpu.name);
         check_exists(&mut pmu, 0x329, cpu.metrics.is_some(), cpu.name);
         assert_eq!(pmu.rdpmc(1 << 29).is_ok(), cpu.metrics.is_some());
         assert_eq!(pmu.rdpmc((1 << 29) | 1), Err(Fault));
@@ -267,6 +280,10 @@ fn reserved_bits() {
             set(0x3f6, 0xffff);
         }
         cpu.frontend.into_iter().for_each(|mask| set(0x3f7, mask));
+        if cpu.has_snoop_responses() {
+            set(0x1328, u64::MAX);
+            set(0x1329, u64::MAX);
+        }
         cpu.metrics.into_iter().for_each(|mask| set(0x329, mask));
         set(0x1d9, 0x5803);
         set(0x1a0, 0x44_00c5_1889);

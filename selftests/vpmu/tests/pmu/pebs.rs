@@ -46,6 +46,7 @@ const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
 const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
+const CRESTMONT: u32 = 175;
 
 const DS_AREA: u32 = 0x600;
 const PEBS_ENABLE: u32 = 0x3f1;
@@ -58,7 +59,7 @@ const OVF_DS_BUFFER: u64 = 1 << 62;
 const ADAPTIVE: u64 = 1 << 34;
 
 /// The models: CPUID model, format, size of a record without the adaptive groups.
-const MODELS: [(u32, u64, u64); 12] = [
+const MODELS: [(u32, u64, u64); 13] = [
     (NEHALEM, 1, 0xb0),
     (WESTMERE, 1, 0xb0),
     (SANDY_BRIDGE, 1, 0xb0),
@@ -71,6 +72,7 @@ const MODELS: [(u32, u64, u64); 12] = [
     (REDWOOD_COVE, 4, 0x20),
     (TREMONT, 4, 0x20),
     (GRACEMONT, 4, 0x20),
+    (CRESTMONT, 4, 0x20),
 ];
 
 /// The addresses of the DS area and its buffer.
@@ -256,12 +258,13 @@ fn reserved_bits_fault() {
             ICE_LAKE | GOLDEN_COVE | REDWOOD_COVE => 0xf_0000_00ff,
             TREMONT => 0x7_0000_000f,
             GRACEMONT => 0x7_0000_003f,
+            CRESTMONT => 0x7_0000_00ff,
             _ => 0xf_0000_000f,
         };
         let mut bits = vec![(PEBS_ENABLE, enable)];
         if format == 4 {
             bits.push((DATA_CFG, 0xff00_000f));
-            let absent = if matches!(cpu, TREMONT | GRACEMONT) {
+            let absent = if matches!(cpu, TREMONT | GRACEMONT | CRESTMONT) {
                 0xf000_0000_f000
             } else {
                 0
@@ -521,7 +524,7 @@ fn load_latency() {
             NEHALEM | WESTMERE => 0x100b,
             // It has no such event.
             TREMONT => continue,
-            GRACEMONT => 0x5d0,
+            GRACEMONT | CRESTMONT => 0x5d0,
             _ => 0x1cd,
         };
         // On these models, only counter 3 counts it.
@@ -534,14 +537,14 @@ fn load_latency() {
             (0xffff, 0x10000, 0xa, 3),
         ] {
             // On Gracemont, only counters 0 and 1 count it.
-            let counter = if cpu == GRACEMONT {
+            let counter = if matches!(cpu, GRACEMONT | CRESTMONT) {
                 counter & 1
             } else {
                 counter
             };
             let latency = match (cpu, latency) {
-                (GOLDEN_COVE | REDWOOD_COVE | GRACEMONT, 0x10000) => 0x7fff_0000_ffff,
-                (GOLDEN_COVE | REDWOOD_COVE | GRACEMONT, _) => latency | ((latency / 2) << 32),
+                (GOLDEN_COVE | REDWOOD_COVE | GRACEMONT | CRESTMONT, 0x10000) => 0x7fff_0000_ffff,
+                (GOLDEN_COVE | REDWOOD_COVE | GRACEMONT | CRESTMONT, _) => latency | ((latency / 2) << 32),
                 _ => latency,
             };
             let mut pmu = pmu(cpu);
@@ -633,7 +636,14 @@ fn latency_of_retirement() {
 /// The adaptive groups, in their order: memory, general registers, XMM registers, LBR entries.
 #[test]
 fn adaptive_groups() {
-    for cpu in [ICE_LAKE, GOLDEN_COVE, REDWOOD_COVE, TREMONT, GRACEMONT] {
+    for cpu in [
+        ICE_LAKE,
+        GOLDEN_COVE,
+        REDWOOD_COVE,
+        TREMONT,
+        GRACEMONT,
+        CRESTMONT,
+    ] {
         for cfg in (0..16).map(|groups| groups | (2 << 24)) {
             let mut pmu = pmu(cpu);
             let mut page = Page::new(END, END, -99);

@@ -24,6 +24,7 @@ fn the_offcore_registers_belong_to_the_core_or_to_the_thread() {
         (173, false),
         (134, false),
         (190, false),
+        (175, false),
     ] {
         let model = find(model);
         let registers = model.offcore.registers as u32;

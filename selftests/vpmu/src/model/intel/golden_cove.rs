@@ -47,6 +47,7 @@ pub(super) const MODEL: Model = Model {
         only_first: 0,
     },
     frontend: 0x7f_ff1f,
+    snoop: 0,
     slots: 6,
     metrics: 8,
     lbr: Some(lbr::ARCHITECTURAL),

@@ -49,6 +49,7 @@ pub(super) const MODEL: Model = Model {
         only_first: 1 << 63,
     },
     frontend: 0,
+    snoop: 0,
     slots: 0,
     metrics: 0,
     lbr: Some(lbr::ARCHITECTURAL),

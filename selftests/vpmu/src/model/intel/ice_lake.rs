@@ -46,6 +46,7 @@ pub(super) const MODEL: Model = Model {
         only_first: 0,
     },
     frontend: 0x7f_ff17,
+    snoop: 0,
     slots: 5,
     metrics: 4,
     lbr: Some(lbr::SKYLAKE),

@@ -44,6 +44,7 @@ pub(super) const MODEL: Model = Model {
         only_first: 0,
     },
     frontend: 0,
+    snoop: 0,
     slots: 0,
     metrics: 0,
     lbr: Some(lbr::SANDY_BRIDGE),
