@@ -89,6 +89,7 @@ pub use intel::skylake::{
     SKYLAKE,
     SKYLAKE_SERVER, //
 };
+pub use intel::tremont::TREMONT;
 pub use intel::westmere::WESTMERE;
 pub use topdown_file::TopdownFile;
 
@@ -113,6 +114,7 @@ pub const INTEL_MODELS: &[&Model] = &[
     &SILVERMONT,
     &GOLDMONT,
     &GOLDMONT_PLUS,
+    &TREMONT,
     &GRACEMONT,
 ];
 
@@ -130,7 +132,6 @@ pub fn models() -> impl Iterator<Item = &'static &'static Model> + Clone {
 pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
     (6, 0x0e), // Yonah
     (6, 0x1c), (6, 0x26), (6, 0x27), (6, 0x35), (6, 0x36), // Bonnell, Saltwell
-    (6, 0x86), (6, 0x96), (6, 0x9c), // Tremont
     (6, 0xaf), (6, 0xb6), // Crestmont
     (6, 0xdd), // Darkmont
     (6, 0x57), (6, 0x85), // Knights Landing, Knights Mill

@@ -41,6 +41,7 @@ use rpmu_logic::logic::model::{
     SILVERMONT,
     SKYLAKE,
     SKYLAKE_SERVER,
+    TREMONT,
     WESTMERE, //
 };
 use rpmu_logic::logic::pmu::PmuInfo;
@@ -77,6 +78,8 @@ const LISTS: &[(&str, &Model, u32, u32)] = &[
     ("silvermont", &SILVERMONT, 2, 2),
     ("goldmont", &GOLDMONT, 4, 4),
     ("goldmontplus", &GOLDMONT_PLUS, 4, 4),
+    ("snowridgex", &TREMONT, 4, 4),
+    ("elkhartlake", &TREMONT, 4, 4),
     ("alderlaken", &GRACEMONT, 6, 6),
 ];
 

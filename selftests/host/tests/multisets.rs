@@ -64,7 +64,7 @@ fn machines() -> Vec<Machine> {
     for model in INTEL_MODELS.iter().copied().chain([&GENERIC, &GENERIC_V5]) {
         let (gp, fixed): (&[u32], u32) = match model.pmu_name {
             "core2" | "silvermont" => (&[2], 3),
-            "nehalem" | "westmere" | "goldmont" | "goldmont_plus" => (&[4], 3),
+            "nehalem" | "westmere" | "goldmont" | "goldmont_plus" | "Tremont" => (&[4], 3),
             "gracemont" => (&[6], 3),
             "icelake" | "sapphire_rapids" | "granite_rapids" => (&[8], 4),
             "generic_arch_v5+" => (&[8], 16),

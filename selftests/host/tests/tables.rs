@@ -175,7 +175,7 @@ fn every_event_has_mainlines_counters() {
         ("ivybridge", 17), ("ivybridge", 17), ("haswell", 13), ("broadwell", 9), ("skylake", 9),
         ("skylake", 9), ("icelake", 25), ("icelake", 25), ("sapphire_rapids", 31),
         ("granite_rapids", 31), ("silvermont", 3), ("goldmont", 3), ("goldmont_plus", 3),
-        ("gracemont", 6), ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
+        ("Tremont", 3), ("gracemont", 6), ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
     ]);
 }
 
@@ -206,10 +206,10 @@ fn every_precise_event_is_mainlines() {
         lines += table.len();
         let mut differences = Differences::of(model, true);
         // Mainline sets this, too, if the processor has baseline PEBS, as big cores with metrics
-        // and Gracemont have.
+        // and small cores from Tremont on have.
         let all = init.contains("PMU_FL_PEBS_ALL")
             || init.contains("num_topdown_events =")
-            || init.contains("intel_pmu_init_grt(NULL)");
+            || init.contains("= tnt_get_event_constraints");
         let pmu = pmu(model, 8, 4);
         let present = pmu.capabilities.counters.bits();
 

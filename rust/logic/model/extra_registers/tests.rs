@@ -11,6 +11,7 @@ use crate::logic::{
         INTEL_MODELS,
         NEHALEM,
         REDWOOD_COVE,
+        TREMONT,
         WESTMERE, //
     },
     regs::{
@@ -82,6 +83,9 @@ fn requirements() {
         (&REDWOOD_COVE, 0x02c6, 9, Ok(Some((Frontend, None)))),
         (&REDWOOD_COVE, 0x02c6, 0x11, Err(NoExtraRegister::Value)),
         (&REDWOOD_COVE, 0x03c6, 0x11, Ok(Some((Frontend, None)))),
+        (&TREMONT, 0x02b7, 1 << 63, Err(NoExtraRegister::Value)),
+        (&TREMONT, 0x01b7, 0x2000, Err(NoExtraRegister::Value)),
+        (&TREMONT, 0x05d0, u64::MAX, Ok(None)),
         (
             &GRACEMONT,
             0x02b7,

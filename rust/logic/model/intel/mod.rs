@@ -16,4 +16,5 @@ pub(super) mod redwood_cove;
 pub(super) mod sandy_bridge;
 pub(super) mod silvermont;
 pub(super) mod skylake;
+pub(super) mod tremont;
 pub(super) mod westmere;

@@ -20,6 +20,7 @@ pub const EXCEPTIONS: &[(&str, &[Exception])] = &[
     ("granite_rapids", GOLDEN_COVE),
     ("silvermont", SILVERMONT),
     ("goldmont_plus", GOLDMONT),
+    ("Tremont", TREMONT),
     ("gracemont", GRACEMONT),
 ];
 
@@ -172,6 +173,12 @@ const SILVERMONT: &[Exception] = &[
 #[rustfmt::skip]
 const GOLDMONT: &[Exception] = &[
     Exception::from_list(0x00c0, 0xffff, "INST_RETIRED.PREC_DIST: counter 0, which precise_ip 3 requests; the same select is INST_RETIRED.ANY_P, for any counter").precise(),
+];
+
+#[rustfmt::skip]
+const TREMONT: &[Exception] = &[
+    Exception::from_mainline(0x01b7, 0xffff, "OCR: counter 0 in Intel's lists; the built-in driver has no line for it").precise(),
+    Exception::from_mainline(0x02b7, 0xffff, "OCR: counter 0 in Intel's lists; the built-in driver has no line for it").precise(),
 ];
 
 #[rustfmt::skip]
