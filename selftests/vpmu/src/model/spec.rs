@@ -215,6 +215,16 @@ impl Model {
         }
     }
 
+    /// Returns the width of linear addresses: processors from Ice Lake on have five-level paging,
+    /// and check MSRs for it whether it is on or not (Intel, "5-Level Paging and 5-Level EPT"). By
+    /// declaration, so has every processor with adaptive records.
+    pub(crate) fn linear_address_bits(&self) -> u32 {
+        match self.pebs {
+            Some(pebs) if pebs.format == PebsFormat::Adaptive => 57,
+            _ => 48,
+        }
+    }
+
     /// Returns the AMD-specific data, if the CPU is AMD's.
     pub(crate) fn amd(&self) -> Option<&Amd> {
         match &self.vendor {

@@ -58,6 +58,9 @@ impl Pmu {
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), Fault>> {
         let register = decode(self, msr)?;
         let result = self.write(register, value);
+        if result.is_ok() {
+            self.disarm(register);
+        }
         self.publish();
         self.restart_lbr_cycles();
         self.account(msr, register, |accesses| &accesses.writes, result.is_err());
@@ -127,7 +130,6 @@ impl Pmu {
     }
 
     fn write(&mut self, register: Msr, value: u64) -> Result<(), Fault> {
-        self.disarm(register);
         match register {
             Msr::Pmc(index) | Msr::FullPmc(index) if self.general_is_stuck(index) => {}
             // Bit 31 is sign-extended, the bits above it are ignored.
@@ -245,6 +247,18 @@ impl Pmu {
 pub(super) fn checked(value: u64, writable: u64) -> Result<u64, Fault> {
     if value & !writable == 0 {
         Ok(value)
+    } else {
+        Err(Fault)
+    }
+}
+
+/// Returns the address, or an error if it is not canonical: if the bits from `width` on differ from
+/// the bit below them.
+pub(super) fn canonical(address: u64, width: u32) -> Result<u64, Fault> {
+    let beyond = 64 - width;
+    let extended = ((address as i64) << beyond) >> beyond;
+    if extended as u64 == address {
+        Ok(address)
     } else {
         Err(Fault)
     }

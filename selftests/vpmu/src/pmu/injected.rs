@@ -10,12 +10,12 @@ use crate::model::{
 };
 
 impl Pmu {
-    /// Injects these errors and no others. Counters that no longer exist stop. Only the overflow
-    /// bits of existing counters stay in the status.
+    /// Injects these errors and no others. Counters that no longer exist stop, and their bits of
+    /// the status are cleared.
     pub(super) fn inject(&mut self, injected: Injected) {
         self.injected = injected;
         self.disable_missing();
-        self.regs.global_status &= self.counter_bits();
+        self.regs.global_status &= self.counter_bits() | !self.all_counter_bits();
         self.regs.fixed_ctrl &= self.fixed_ctrl_bits();
         self.regs.debugctl &= self.debugctl_bits();
     }

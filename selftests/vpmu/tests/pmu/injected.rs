@@ -179,3 +179,17 @@ fn injected_no_smm_freeze() {
     write(&mut pmu, 0x1d9, FREEZE);
     assert_ne!(read(&pmu, 0x345) & (1 << 12), 0);
 }
+
+/// Errors that are injected while the PMU is frozen do not let it run.
+#[test]
+fn injected_errors_leave_the_freeze() {
+    const FREEZES: u64 = (1 << 58) | (1 << 59);
+    let mut pmu = Pmu::new(find(SKYLAKE), 2);
+    write(&mut pmu, GLOBAL_CTRL, 1);
+    select(&mut pmu, 0, INSTRUCTIONS | COUNTS);
+    write(&mut pmu, 0x391, FREEZES | (1 << 62) | 0b1001);
+    write(&mut pmu, INJECT, Injected::FEWER.bits());
+    assert_eq!(read(&pmu, STATUS), FREEZES | (1 << 62) | 1);
+    retire(&mut pmu, 100);
+    assert_eq!(pmu.rdpmc(0), Ok(0));
+}

@@ -168,8 +168,14 @@ fn reserved_bits() {
             0
         };
         assert_eq!(writable(&mut pmu, SELECT), 0x1ff | call_stack, "{model}");
-        // Canonical addresses; bit 63 of FROM is a flag unless INFO has it.
-        let address = (1 << 47) - 1;
+        // Canonical addresses, of 57 bits on processors with five-level paging; bit 63 of FROM is a
+        // flag unless INFO has it.
+        let width = if matches!(model, ICE_LAKE | TREMONT) {
+            57
+        } else {
+            48
+        };
+        let address = (1 << (width - 1)) - 1;
         let (from, negative) = if matches!(model, SKYLAKE | ICE_LAKE | TREMONT) {
             // The flags of TSX are missing on Tremont.
             let tsx = if model == TREMONT { 0 } else { 3 << 61 };
@@ -184,7 +190,7 @@ fn reserved_bits() {
         assert_eq!(read(&pmu, 0x680), negative);
         write(&mut pmu, 0x6c0, !address);
         // Without TSX, bits 62:61 are the address's, also where they would be flags.
-        for bit in [48, 61, 62] {
+        for bit in [width, 61, 62] {
             assert_eq!(pmu.wrmsr(0x680, negative ^ (1 << bit)), Some(Err(Fault)));
         }
         assert_eq!(read(&pmu, 0x680), negative);
@@ -194,8 +200,8 @@ fn reserved_bits() {
     assert_eq!(writable(&mut pmu, DEPTH), 8 | 16 | 32);
     assert_eq!(pmu.wrmsr(DEPTH, 0), Some(Err(Fault)));
     assert_eq!(pmu.wrmsr(DEPTH, 24), Some(Err(Fault)));
-    assert_eq!(writable(&mut pmu, 0x1500), (1 << 47) - 1);
-    assert_eq!(writable(&mut pmu, 0x1600), (1 << 47) - 1);
+    assert_eq!(writable(&mut pmu, 0x1500), (1 << 56) - 1);
+    assert_eq!(writable(&mut pmu, 0x1600), (1 << 56) - 1);
     // Bits 55:16 are undefined: writes do not fault.
     assert_eq!(writable(&mut pmu, 0x1200), u64::MAX);
     write(&mut pmu, 0x1200, u64::MAX);

@@ -474,6 +474,16 @@ fn writes_disarm() {
     }
 }
 
+/// A write that faults leaves the counter armed.
+#[test]
+fn writes_that_fault_do_not_disarm() {
+    for (msr, value) in [(0x4c1, 1 << 48), (0x186, 1 << 40)] {
+        let (mut pmu, mut page) = armed();
+        assert_eq!(pmu.wrmsr(msr, value), Some(Err(Fault)));
+        assert_eq!(run(&mut pmu, &mut page, 10), [1], "{msr:#x}");
+    }
+}
+
 /// An instruction that was reported but faults has no record; the next one that counts has.
 #[test]
 fn an_instruction_that_faults_has_no_record() {
@@ -542,10 +552,11 @@ fn load_latency() {
             } else {
                 counter
             };
-            let latency = match (cpu, latency) {
-                (GOLDEN_COVE | REDWOOD_COVE | GRACEMONT | CRESTMONT, 0x10000) => 0x7fff_0000_ffff,
-                (GOLDEN_COVE | REDWOOD_COVE | GRACEMONT | CRESTMONT, _) => latency | ((latency / 2) << 32),
-                _ => latency,
+            let in_two_parts = matches!(cpu, GOLDEN_COVE | REDWOOD_COVE | GRACEMONT | CRESTMONT);
+            let latency = match (in_two_parts, latency) {
+                (true, 0x10000) => 0x7fff_0000_ffff,
+                (true, _) => latency | ((latency / 2) << 32),
+                (false, _) => latency,
             };
             let mut pmu = pmu(cpu);
             let mut page = Page::new(END, BUFFER, -1);

@@ -63,7 +63,10 @@ fn the_other_registers_belong_to_the_thread() {
         let [mut a, b] = core(model, model.defects.usual());
         // Without an event of load latency, there is no MSR_PEBS_LD_LAT.
         let latency = (model.list.load_latency != 0).then_some(0x3f6);
-        for msr in [0xc1, 0x186, 0x1d9, 0x309, 0x38d].into_iter().chain(latency) {
+        for msr in [0xc1, 0x186, 0x1d9, 0x309, 0x38d]
+            .into_iter()
+            .chain(latency)
+        {
             write(&mut a, msr, 2);
             assert_eq!(read(&b, msr), 0, "{} {msr:#x}", model.name);
         }

@@ -10,7 +10,10 @@ use crate::model::{
     Lbr,
     LbrFormat, //
 };
-use crate::pmu::access::checked;
+use crate::pmu::access::{
+    canonical,
+    checked, //
+};
 use crate::pmu::state::Pmu;
 use crate::Fault;
 
@@ -53,9 +56,7 @@ pub(in crate::pmu) fn decode(model: &Lbr, msr: u32) -> Option<Register> {
         0x1c9 => Register::Top,
         0x680..=0x69f if index < model.depth => Register::From(index),
         0x6c0..=0x6df if index < model.depth => Register::To(index),
-        0xdc0..=0xddf
-            if matches!(model.format, LbrFormat::Info | LbrFormat::InfoWithoutTsx) =>
-        {
+        0xdc0..=0xddf if matches!(model.format, LbrFormat::Info | LbrFormat::InfoWithoutTsx) => {
             Register::Info(index)
         }
         _ => return None,
@@ -115,12 +116,17 @@ impl Pmu {
                 // TSX, as the kernel found ("perf/x86/intel: Fix MSR_LAST_BRANCH_FROM_x bug when no
                 // TSX").
                 let flags = matches!(model.format, LbrFormat::Flags | LbrFormat::TsxFlags);
-                is_canonical(value, if flags { 63 } else { 64 })?;
+                let address = if flags {
+                    sign_extend_flag(value)
+                } else {
+                    value
+                };
+                canonical(address, self.model.linear_address_bits())?;
                 self.regs.lbr.stack.records[number].from = value;
             }
             Register::To(index) => {
                 let number = self.lbr_number(model, index)?;
-                is_canonical(value, 64)?;
+                canonical(value, self.model.linear_address_bits())?;
                 self.regs.lbr.stack.records[number].to = value;
             }
             Register::Info(index) => {
@@ -160,13 +166,7 @@ impl Pmu {
     }
 }
 
-/// Returns an error unless bits `width` - 1 to 47 are equal.
-fn is_canonical(value: u64, width: u32) -> Result<(), Fault> {
-    let value = (value as i64) << (64 - width);
-    let extended = value << (width - 48) >> (width - 48);
-    if extended == value {
-        Ok(())
-    } else {
-        Err(Fault)
-    }
+/// Replaces bit 63, a flag, by bit 62.
+fn sign_extend_flag(value: u64) -> u64 {
+    (((value << 1) as i64) >> 1) as u64
 }

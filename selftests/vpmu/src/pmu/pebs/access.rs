@@ -7,7 +7,10 @@ use crate::model::{
     Pebs,
     PebsFormat, //
 };
-use crate::pmu::access::checked;
+use crate::pmu::access::{
+    canonical,
+    checked, //
+};
 use crate::pmu::registers::FIXED_SHIFT;
 use crate::pmu::state::Pmu;
 use crate::Fault;
@@ -69,19 +72,10 @@ impl Pmu {
             }
             Register::DataCfg => self.regs.pebs.data_cfg = checked(value, DATA_CFG_WRITABLE)?,
             Register::DsArea => {
-                self.regs.pebs.ds_area = canonical(value, self.linear_address_bits())?
+                self.regs.pebs.ds_area = canonical(value, self.model.linear_address_bits())?
             }
         }
         Ok(())
-    }
-
-    /// Returns the width of linear addresses: processors from Ice Lake on have five-level paging,
-    /// and check MSRs for it whether it is on or not (Intel, "5-Level Paging and 5-Level EPT").
-    fn linear_address_bits(&self) -> u32 {
-        match self.is_adaptive() {
-            true => 57,
-            false => 48,
-        }
     }
 
     /// Returns the writable bits of IA32_PEBS_ENABLE: with the adaptive format all counters,
@@ -97,17 +91,5 @@ impl Pmu {
         };
         let four = (1 << FIRST_FOUR) - 1;
         four | (four << LOAD_LATENCY_SHIFT) | store
-    }
-}
-
-/// Returns the address, or an error if it is not canonical: if the bits from `width` on differ from
-/// the bit below them.
-fn canonical(address: u64, width: u32) -> Result<u64, Fault> {
-    let beyond = 64 - width;
-    let extended = ((address as i64) << beyond) >> beyond;
-    if extended as u64 == address {
-        Ok(address)
-    } else {
-        Err(Fault)
     }
 }
