@@ -190,7 +190,7 @@ impl PmuInfo {
     /// every counter that counts the event or, on most models, none. With a `precise_ip` of 3, the
     /// model's [`PreciseDistribution`] replaces or restricts this result. Mainline:
     /// `intel_pebs_constraints()`, `arch/x86/events/intel/ds.c`, and for the maximum precision
-    /// `icl_get_event_constraints()` to `tnt_get_event_constraints()`,
+    /// `icl_get_event_constraints()` to `cmt_get_event_constraints()`,
     /// `arch/x86/events/intel/core.c`.
     ///
     /// # Examples
@@ -228,6 +228,10 @@ impl PmuInfo {
                 let either = CounterMask::first_fixed(1) | counter_0;
                 return Constraint::any_of(either & present);
             }
+            PreciseDistribution::Fixed0OrCounters0And1 if instructions.matches(select) => {
+                let any = CounterMask::first_fixed(1) | CounterMask::first_gp(2);
+                return Constraint::any_of(any & present);
+            }
             PreciseDistribution::Counter0 | PreciseDistribution::Fixed0OrCounter0 => {
                 return Constraint::any_of(counter_0 & present);
             }
@@ -242,8 +246,14 @@ impl PmuInfo {
             None if self.model.pebs_events.has_others() => self.constraint(select),
             None => Constraint::any_of(CounterMask::EMPTY),
         };
-        if distribution == PreciseDistribution::Fixed0AndCounter0 {
-            constraint.counters = constraint.counters & counter_0;
+        match distribution {
+            PreciseDistribution::Fixed0AndCounter0 => {
+                constraint.counters = constraint.counters & counter_0;
+            }
+            PreciseDistribution::Fixed0OrCounters0And1 => {
+                constraint.counters = constraint.counters & CounterMask::first_gp(2);
+            }
+            _ => {}
         }
         constraint
     }
@@ -268,8 +278,9 @@ impl PmuInfo {
     /// Returns this PMU's fields of raw events: each name in `format/`, and its bits in the
     /// attributes.
     ///
-    /// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr` and their
-    /// visibility, `arch/x86/events/intel/core.c`; `amd_format_attr`, `arch/x86/events/amd/core.c`.
+    /// Mainline: `intel_arch_formats_attr`, `hsw_format_attr`, `skl_format_attr`, `cmt_format_attr`
+    /// and their visibility, `arch/x86/events/intel/core.c`; `amd_format_attr`,
+    /// `arch/x86/events/amd/core.c`.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let amd = self.capabilities.interface.is_amd();
         let registers = &self.model.extra_register_events;
@@ -277,6 +288,7 @@ impl PmuInfo {
         let load_latency = registers.has(ExtraRegister::LoadLatency);
         let tsx = self.capabilities.rtm && !self.model.checkpointed.is_empty();
         let frontend = registers.has(ExtraRegister::Frontend);
+        let snoop = registers.has(ExtraRegister::SnoopResponse0);
 
         #[rustfmt::skip]
         let fields = [
@@ -293,6 +305,7 @@ impl PmuInfo {
             ("offcore_rsp", "config1:0-63",  offcore),
             ("ldlat",       "config1:0-15",  load_latency),
             ("frontend",    "config1:0-23",  frontend),
+            ("snoop_rsp",   "config1:0-63",  snoop),
         ];
         fields
             .into_iter()

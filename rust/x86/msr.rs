@@ -57,6 +57,9 @@ impl Msr {
     pub const MSR_PEBS_LD_LAT_THRESHOLD: Self = Self(0x3f6);
     /// The filter of `FRONTEND_RETIRED`, from Skylake on.
     pub const MSR_PEBS_FRONTEND: Self = Self(0x3f7);
+    /// The filters of snoop responses, event 0x27 with umask 0x01 and 0x02.
+    pub const MSR_SNOOP_RSP_0: Self = Self(0x1328);
+    pub const MSR_SNOOP_RSP_1: Self = Self(0x1329);
 
     /// The first event select, then the first general-purpose counter, the same with its full
     /// width, and the first fixed counter. [`perfmon`](super::intel::perfmon) has the others.

@@ -237,6 +237,8 @@ const fn extra(register: ExtraRegister) -> Msr {
         ExtraRegister::OffcoreResponse1 => Msr::MSR_OFFCORE_RSP_1,
         ExtraRegister::LoadLatency => Msr::MSR_PEBS_LD_LAT_THRESHOLD,
         ExtraRegister::Frontend => Msr::MSR_PEBS_FRONTEND,
+        ExtraRegister::SnoopResponse0 => Msr::MSR_SNOOP_RSP_0,
+        ExtraRegister::SnoopResponse1 => Msr::MSR_SNOOP_RSP_1,
         ExtraRegister::LbrSelect => Msr::MSR_LBR_SELECT,
     }
 }

@@ -137,6 +137,17 @@ const GRACEMONT_LOADS: Loads = with(SANDY_BRIDGE_LOADS, &[
     (0x8, LOAD_HIT | IN_L3 | L3 | SNOOP_FORWARD), // L3, another core forwarded it
 ]);
 
+/// Mainline: `intel_pmu_pebs_data_source_cmt()`.
+#[rustfmt::skip]
+const CRESTMONT_LOADS: Loads = with(SANDY_BRIDGE_LOADS, &[
+    (0x7, LOAD_HIT | IN_L3 | L3 | SNOOP_FORWARD), // L3, another core forwarded it
+    (0x8, LOAD_HIT | IN_L3 | L3 | SNOOP_HIT_MODIFIED), // L3, another core had modified it
+    (0xa, LOAD_HIT | IN_LOCAL_RAM | RAM | SNOOP_NONE), // memory
+    (0xb, LOAD_HIT | RAM | REMOTE | SNOOP_NONE), // remote memory
+    (0xc, LOAD_HIT | RAM | REMOTE | SNOOP_FORWARD), // the same, another core forwarded it
+    (0xd, LOAD_HIT | RAM | REMOTE | SNOOP_HIT_MODIFIED), // the same, another core had modified it
+]);
+
 /// Returns `loads` with some entries replaced.
 const fn with(mut loads: Loads, others: &[(usize, u64)]) -> Loads {
     let mut i = 0;
@@ -156,8 +167,9 @@ enum Extent {
     Lock,
     /// TLB, lock prefix, and what blocked the load.
     Block,
-    /// Lock prefix, TLB, and whether the load was blocked, of loads and stores.
-    Gracemont,
+    /// Lock prefix, TLB, and whether the access was blocked, of loads and stores: three bits, of
+    /// which this is the first.
+    SmallCore(u32),
 }
 
 /// The meaning of the data source field on a model.
@@ -196,7 +208,9 @@ impl DataSources {
     /// Golden Cove, server (`pebs_block`, `arch/x86/events/intel/core.c`).
     pub const GOLDEN_COVE: Self = Self::new(&SKYLAKE_SERVER_LOADS, Extent::Block);
     /// Gracemont (`grt_latency_data()`, `arch/x86/events/intel/ds.c`).
-    pub const GRACEMONT: Self = Self::new(&GRACEMONT_LOADS, Extent::Gracemont);
+    pub const GRACEMONT: Self = Self::new(&GRACEMONT_LOADS, Extent::SmallCore(4));
+    /// Crestmont (`cmt_latency_data()`, `arch/x86/events/intel/ds.c`).
+    pub const CRESTMONT: Self = Self::new(&CRESTMONT_LOADS, Extent::SmallCore(5));
 
     /// For models whose records have no data source.
     pub const NONE: Self = Self::SANDY_BRIDGE;
@@ -226,28 +240,29 @@ impl DataSources {
             Extent::Source => load | TLB_NA | LOCK_NA,
             Extent::Lock => load | tlb(field, 4) | lock(field, 5) | BLOCK_NA,
             Extent::Block => load | tlb(field, 4) | lock(field, 5) | block(field),
-            Extent::Gracemont => self.gracemont(field) & !OP | LOAD,
+            Extent::SmallCore(first) => self.small_core(field, first) & !OP | LOAD,
         }
     }
 
     /// Mainline: `store_latency_data()`, `arch/x86/events/intel/ds.c`.
     fn store_latency(&self, field: u64) -> u64 {
         let access = match self.extent {
-            Extent::Gracemont => self.gracemont(field),
+            Extent::SmallCore(first) => self.small_core(field, first),
             _ => self.source(field) | tlb(field, 4) | lock(field, 5) | BLOCK_NA,
         };
         access & !OP | STORE
     }
 
-    /// Returns an access on Gracemont, whose flags of the lock prefix and of the TLB have changed
-    /// places. Mainline: `__grt_latency_data()`, `arch/x86/events/intel/ds.c`.
-    fn gracemont(&self, field: u64) -> u64 {
-        let block = if bit(field, 6) {
+    /// Returns an access on a small core, where the flags from bit `first` on are the lock prefix,
+    /// the TLB and the block: lock prefix and TLB have changed places. Mainline:
+    /// `__grt_latency_data()`, `arch/x86/events/intel/ds.c`.
+    fn small_core(&self, field: u64, first: u32) -> u64 {
+        let block = if bit(field, first + 2) {
             BLOCKED_BY_DATA
         } else {
             BLOCK_NA
         };
-        self.source(field) | tlb(field, 5) | lock(field, 4) | block
+        self.source(field) | tlb(field, first + 1) | lock(field, first) | block
     }
 
     /// Returns the source for the lowest four bits.

@@ -152,8 +152,8 @@ pub enum Acknowledge {
     Early,
     /// After the overflows are handled and before the counters run again. If LVTPC were unmasked on
     /// entry, Haswell and later might raise the NMI twice for one overflow. (Mainline unmasks it
-    /// after the counters run again, except on Gracemont; an overflow in between would raise no
-    /// NMI.)
+    /// after the counters run again, except on Gracemont and Crestmont; an overflow in between
+    /// would raise no NMI.)
     Late,
 }
 

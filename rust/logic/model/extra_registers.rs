@@ -53,6 +53,17 @@ impl ExtraRegisterEvent {
         Self::new(code, ExtraRegister::Frontend, valid)
     }
 
+    /// Makes an entry for the event `code`, which needs MSR_SNOOP_RSP_0. The valid bits are not
+    /// documented: any may be set.
+    pub const fn snoop_response_0(code: u64) -> Self {
+        Self::new(code, ExtraRegister::SnoopResponse0, u64::MAX)
+    }
+
+    /// Makes an entry for the event `code`, which needs MSR_SNOOP_RSP_1.
+    pub const fn snoop_response_1(code: u64) -> Self {
+        Self::new(code, ExtraRegister::SnoopResponse1, u64::MAX)
+    }
+
     /// Returns the register.
     pub const fn register(&self) -> ExtraRegister {
         self.register

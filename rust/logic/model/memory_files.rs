@@ -35,7 +35,7 @@ pub const REDWOOD_COVE: &[(&str, &str)] = &[
     ("mem-stores", "event=0xcd,umask=0x2"),
 ];
 
-/// Gracemont.
+/// Gracemont, Crestmont.
 pub const GRACEMONT: &[(&str, &str)] = &[
     ("mem-loads", "event=0xd0,umask=0x5,ldlat=3"),
     ("mem-stores", "event=0xd0,umask=0x6"),

@@ -59,6 +59,7 @@ pub use hardware_event::{
 };
 pub use intel::broadwell::BROADWELL;
 pub use intel::core2::CORE2;
+pub use intel::crestmont::CRESTMONT;
 pub use intel::generic::{
     GENERIC,
     GENERIC_V5, //
@@ -116,6 +117,7 @@ pub const INTEL_MODELS: &[&Model] = &[
     &GOLDMONT_PLUS,
     &TREMONT,
     &GRACEMONT,
+    &CRESTMONT,
 ];
 
 /// AMD's models, one of which is also for Hygon's processors.
@@ -132,7 +134,6 @@ pub fn models() -> impl Iterator<Item = &'static &'static Model> + Clone {
 pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
     (6, 0x0e), // Yonah
     (6, 0x1c), (6, 0x26), (6, 0x27), (6, 0x35), (6, 0x36), // Bonnell, Saltwell
-    (6, 0xaf), (6, 0xb6), // Crestmont
     (6, 0xdd), // Darkmont
     (6, 0x57), (6, 0x85), // Knights Landing, Knights Mill
     (19, 0x01), // Diamond Rapids

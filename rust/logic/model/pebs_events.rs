@@ -194,7 +194,8 @@ impl PebsEvents {
 /// instructions.
 ///
 /// Mainline: `icl_get_event_constraints()`, `glc_get_event_constraints()`,
-/// `glp_get_event_constraints()`, `tnt_get_event_constraints()`, `arch/x86/events/intel/core.c`.
+/// `glp_get_event_constraints()`, `tnt_get_event_constraints()`, `cmt_get_event_constraints()`,
+/// `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreciseDistribution {
     /// No special counter.
@@ -208,4 +209,7 @@ pub enum PreciseDistribution {
     Counter0,
     /// Instructions on fixed counter 0 or counter 0, all other events on counter 0.
     Fixed0OrCounter0,
+    /// Instructions on fixed counter 0, counter 0 or counter 1, all other events on those of
+    /// counters 0 and 1 that can count them precisely.
+    Fixed0OrCounters0And1,
 }

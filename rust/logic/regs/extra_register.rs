@@ -13,6 +13,10 @@ pub enum ExtraRegister {
     LoadLatency,
     /// MSR_PEBS_FRONTEND: type of front-end event.
     Frontend,
+    /// MSR_SNOOP_RSP_0: types of snoop responses.
+    SnoopResponse0,
+    /// MSR_SNOOP_RSP_1.
+    SnoopResponse1,
     /// MSR_LBR_SELECT, or IA32_LBR_CTL: the branches that are recorded. Events need it for a branch
     /// stack, not because of their code.
     LbrSelect,
@@ -20,11 +24,13 @@ pub enum ExtraRegister {
 
 impl ExtraRegister {
     /// All extra registers.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::OffcoreResponse0,
         Self::OffcoreResponse1,
         Self::LoadLatency,
         Self::Frontend,
+        Self::SnoopResponse0,
+        Self::SnoopResponse1,
         Self::LbrSelect,
     ];
 
@@ -53,7 +59,11 @@ impl ExtraRegister {
         match self {
             Self::OffcoreResponse0 => Some(Self::OffcoreResponse1),
             Self::OffcoreResponse1 => Some(Self::OffcoreResponse0),
-            Self::LoadLatency | Self::Frontend | Self::LbrSelect => None,
+            Self::LoadLatency
+            | Self::Frontend
+            | Self::SnoopResponse0
+            | Self::SnoopResponse1
+            | Self::LbrSelect => None,
         }
     }
 }

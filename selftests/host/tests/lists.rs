@@ -25,6 +25,7 @@ use rpmu_logic::logic::capabilities::{
 use rpmu_logic::logic::model::{
     Model,
     BROADWELL,
+    CRESTMONT,
     GOLDEN_COVE,
     GOLDMONT,
     GOLDMONT_PLUS,
@@ -81,6 +82,8 @@ const LISTS: &[(&str, &Model, u32, u32)] = &[
     ("snowridgex", &TREMONT, 4, 4),
     ("elkhartlake", &TREMONT, 4, 4),
     ("alderlaken", &GRACEMONT, 6, 6),
+    ("sierraforest", &CRESTMONT, 8, 8),
+    ("grandridge", &CRESTMONT, 8, 8),
 ];
 
 /// An event of a list.

@@ -66,6 +66,7 @@ fn machines() -> Vec<Machine> {
             "core2" | "silvermont" => (&[2], 3),
             "nehalem" | "westmere" | "goldmont" | "goldmont_plus" | "Tremont" => (&[4], 3),
             "gracemont" => (&[6], 3),
+            "crestmont" => (&[8], 3),
             "icelake" | "sapphire_rapids" | "granite_rapids" => (&[8], 4),
             "generic_arch_v5+" => (&[8], 16),
             _ => (&[4, 8], 3),

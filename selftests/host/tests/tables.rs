@@ -175,7 +175,8 @@ fn every_event_has_mainlines_counters() {
         ("ivybridge", 17), ("ivybridge", 17), ("haswell", 13), ("broadwell", 9), ("skylake", 9),
         ("skylake", 9), ("icelake", 25), ("icelake", 25), ("sapphire_rapids", 31),
         ("granite_rapids", 31), ("silvermont", 3), ("goldmont", 3), ("goldmont_plus", 3),
-        ("Tremont", 3), ("gracemont", 6), ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
+        ("Tremont", 3), ("gracemont", 6), ("crestmont", 6),
+        ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
     ]);
 }
 
@@ -209,7 +210,8 @@ fn every_precise_event_is_mainlines() {
         // and small cores from Tremont on have.
         let all = init.contains("PMU_FL_PEBS_ALL")
             || init.contains("num_topdown_events =")
-            || init.contains("= tnt_get_event_constraints");
+            || init.contains("= tnt_get_event_constraints")
+            || init.contains("= cmt_get_event_constraints");
         let pmu = pmu(model, 8, 4);
         let present = pmu.capabilities.counters.bits();
 
@@ -263,12 +265,21 @@ fn every_precise_event_is_mainlines() {
                 "glp_get_event_constraints" => 1,
                 "tnt_get_event_constraints" if code == 0x00c0 => (1 << 32) | 1,
                 "tnt_get_event_constraints" => 1,
+                "cmt_get_event_constraints" if code == 0x00c0 => (1 << 32) | 3,
+                "cmt_get_event_constraints" => 3,
                 _ => pmu
                     .precise_constraint(EventSelect::from_bits(code), 2)
                     .counters
                     .bits(),
             };
             assert_eq!(found.counters.bits(), expected, "{} {code:#x}", model.name);
+        }
+        if hook == "cmt_get_event_constraints" {
+            // Events of fixed counters alone have no counter; load latency has two in any case.
+            for (code, expected) in [(0x0100, 0), (0x0300, 0), (0x05d0, 3)] {
+                let found = pmu.precise_constraint(EventSelect::from_bits(code), 3);
+                assert_eq!(found.counters.bits(), expected, "{} {code:#x}", model.name);
+            }
         }
     }
     println!("{lines} lines of precise events");
@@ -282,6 +293,8 @@ const fn msr(register: Needed) -> u64 {
         Needed::OffcoreResponse1 => 0x1a7,
         Needed::LoadLatency => 0x3f6,
         Needed::Frontend => 0x3f7,
+        Needed::SnoopResponse0 => 0x1328,
+        Needed::SnoopResponse1 => 0x1329,
         Needed::LbrSelect => 0x1c8,
     }
 }
@@ -568,6 +581,7 @@ fn every_model_is_what_mainline_sets_up() {
                 (_, true) if is_server => DataSources::SKYLAKE_SERVER,
                 (_, true) => DataSources::SKYLAKE,
                 _ if init.contains("intel_pmu_pebs_data_source_grt()") => DataSources::GRACEMONT,
+                _ if init.contains("intel_pmu_pebs_data_source_cmt()") => DataSources::CRESTMONT,
                 _ => DataSources::SANDY_BRIDGE,
             };
             assert_eq!(model.data_sources, data_sources, "{name} {:#x}", cpu.first);

@@ -4,6 +4,7 @@ use super::*;
 use crate::logic::{
     model::{
         first_match,
+        CRESTMONT,
         GOLDEN_COVE,
         GOLDMONT,
         GRACEMONT,
@@ -40,7 +41,9 @@ fn requirements() {
         Frontend,
         LoadLatency,
         OffcoreResponse0,
-        OffcoreResponse1, //
+        OffcoreResponse1,
+        SnoopResponse0,
+        SnoopResponse1, //
     };
     let all = 0x76_0005_ffbf;
     for (model, code, config1, expected) in [
@@ -101,6 +104,15 @@ fn requirements() {
         (&GRACEMONT, 0x02b7, 1 << 63, Err(NoExtraRegister::Value)),
         (&GRACEMONT, 0x05d0, 0xffff, Ok(Some((LoadLatency, None)))),
         (&GRACEMONT, 0x01cd, u64::MAX, Ok(None)),
+        (&GRACEMONT, 0x0127, u64::MAX, Ok(None)),
+        (
+            &CRESTMONT,
+            0x0127,
+            u64::MAX,
+            Ok(Some((SnoopResponse0, None))),
+        ),
+        (&CRESTMONT, 0x0227, 1, Ok(Some((SnoopResponse1, None)))),
+        (&CRESTMONT, 0x02b7, 1 << 63, Err(NoExtraRegister::Value)),
     ] {
         let found = model
             .extra_register_events
@@ -184,5 +196,5 @@ fn numbers() {
         assert_eq!(register.index(), index);
         assert_eq!(ExtraRegister::from_index(index), Some(register));
     }
-    assert_eq!(ExtraRegister::from_index(5), None);
+    assert_eq!(ExtraRegister::from_index(ExtraRegister::ALL.len()), None);
 }

@@ -61,7 +61,7 @@ use crate::logic::{
 const COUNTERS: CounterMask = CounterMask::first_gp(6).union(CounterMask::first_fixed(3));
 
 #[rustfmt::skip]
-const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
+pub(super) const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
     EventConstraint::fixed(0x00c0, 0), // INST_RETIRED.ANY_P
     EventConstraint::fixed(0x0100, 0), // pseudo code: INST_RETIRED.ANY
     EventConstraint::fixed(0x003c, 1), // CPU_CLK_UNHALTED.CORE_P

@@ -4,6 +4,7 @@
 
 pub(super) mod broadwell;
 pub(super) mod core2;
+pub(super) mod crestmont;
 pub(super) mod generic;
 pub(super) mod golden_cove;
 pub(super) mod goldmont;

@@ -22,6 +22,7 @@ pub const EXCEPTIONS: &[(&str, &[Exception])] = &[
     ("goldmont_plus", GOLDMONT),
     ("Tremont", TREMONT),
     ("gracemont", GRACEMONT),
+    ("crestmont", GRACEMONT),
 ];
 
 #[rustfmt::skip]

@@ -379,9 +379,15 @@ impl Source {
             let body = &self.core[start..];
             text.push_str(&body[..body.find("\n}").unwrap()]);
         }
-        if text.contains("intel_pmu_init_grt(NULL)") {
-            let start = self.core.find("void intel_pmu_init_grt(struct").unwrap();
-            let body = &self.core[start..];
+        // Crestmont's function calls Gracemont's first.
+        let small: &[&str] = match () {
+            () if text.contains("intel_pmu_init_grt(NULL)") => &["grt"],
+            () if text.contains("intel_pmu_init_cmt(NULL)") => &["grt", "cmt"],
+            () => &[],
+        };
+        for core in small {
+            let function = format!("void intel_pmu_init_{core}(struct");
+            let body = &self.core[self.core.find(&function).unwrap()..];
             // Without hybrids, these are the members of `x86_pmu` and the static tables.
             let body = body[..body.find("\n}").unwrap()]
                 .replace("hybrid_var(pmu, hw_cache_event_ids)", "hw_cache_event_ids")
