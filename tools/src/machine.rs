@@ -88,9 +88,15 @@ const ALIASES: &[(&str, &str)] = &[
     ("spr", "sapphirerapids"),
     ("emr", "emeraldrapids"),
     ("gnr", "graniterapids"),
+    ("tremont", "snowridgex"),
+    ("snowridge", "snowridgex"),
+    ("jasperlake", "elkhartlake"),
     ("gracemont", "alderlaken"),
     ("adl-n", "alderlaken"),
     ("n100", "alderlaken"),
+    ("crestmont", "sierraforest"),
+    ("srf", "sierraforest"),
+    ("grr", "grandridge"),
     ("zen", "amdzen1"),
     ("epyc", "amdzen1"),
     ("zen2", "amdzen2"),
@@ -141,7 +147,13 @@ fn vendor(family: u16) -> Vendor {
 }
 
 /// The lists of small cores, which have one thread.
-const SMALL_CORES: &[&str] = &["alderlaken"];
+const SMALL_CORES: &[&str] = &[
+    "snowridgex",
+    "elkhartlake",
+    "alderlaken",
+    "sierraforest",
+    "grandridge",
+];
 
 /// Returns whether the cores of a list's processors can have two threads. Of AMD's processors, Zen
 /// is the first with threads (a module of family 15h has two cores).
@@ -224,9 +236,8 @@ fn perf_capabilities(pmu_name: &str, metrics: bool) -> u64 {
         }
         "haswell" | "broadwell" => 2 << PEBS_FORMAT,
         "skylake" => 3 << PEBS_FORMAT,
-        "icelake" | "sapphire_rapids" | "granite_rapids" | "gracemont" => {
-            (4 << PEBS_FORMAT) | PEBS_BASELINE
-        }
+        "icelake" | "sapphire_rapids" | "granite_rapids" | "Tremont" | "gracemont"
+        | "crestmont" => (4 << PEBS_FORMAT) | PEBS_BASELINE,
         _ => 0,
     };
     pebs | (u64::from(metrics) << PERF_METRICS_AVAILABLE)
@@ -281,6 +292,16 @@ impl Traits {
                 fixed: 4,
                 absent: 0,
                 metrics: true,
+            },
+            "Tremont" => Self {
+                version: 5,
+                gp: [4, 4],
+                ..Self::SKYLAKE
+            },
+            "crestmont" => Self {
+                version: 5,
+                gp: [8, 8],
+                ..Self::SKYLAKE
             },
             "gracemont" => Self {
                 version: 5,
@@ -345,6 +366,9 @@ mod tests {
             ("icelakex", 0xf_0000_00ff, 0xf_0000_00ff),
             ("spr", 0xf_0000_00ff, 0xf_0000_00ff),
             ("gnr", 0xf_0000_00ff, 0xf_0000_00ff),
+            ("tremont", 0x7_0000_000f, 0x7_0000_000f),
+            ("jasperlake", 0x7_0000_000f, 0x7_0000_000f),
+            ("srf", 0x7_0000_00ff, 0x7_0000_00ff),
             ("n100", 0x7_0000_003f, 0x7_0000_003f),
             ("zen2", 0x3f, 0x3f),
             ("zen4", 0x3f, 0x3f),

@@ -852,7 +852,7 @@ fn legacy(term: &Term) -> Result<Alias, Mistake> {
 /// Returns the number of bits of a field, if the PMU has it on this machine.
 fn field_bits(word: &str, machine: &Machine) -> Option<u32> {
     let of_extra_register = match word {
-        "offcore_rsp" => Some(64),
+        "offcore_rsp" | "snoop_rsp" => Some(64),
         "ldlat" => Some(16),
         "frontend" => Some(24),
         SWITCH => Some(1),
@@ -880,7 +880,7 @@ fn set(attr: &mut Attributes, term: &Term, value: u64, machine: &Machine) -> Res
     let value = in_bits(value, bits, &term.at)?;
     match word {
         SWITCH => attr.config4 |= value,
-        "offcore_rsp" | "ldlat" | "frontend" => attr.config1 |= value,
+        "offcore_rsp" | "ldlat" | "frontend" | "snoop_rsp" => attr.config1 |= value,
         "event" if machine.pmu.capabilities.interface.is_amd() => {
             attr.config |= EventSelect::amd_event(value as u16, 0).bits();
         }
@@ -914,7 +914,7 @@ fn in_bits(value: u64, bits: u32, at: &Span) -> Result<u64, Mistake> {
 
 fn no_term(term: &Term, machine: &Machine) -> Mistake {
     let fields = FIELDS.iter().map(|field| field.0);
-    let fields = fields.chain(["offcore_rsp", "ldlat", "frontend"]);
+    let fields = fields.chain(["offcore_rsp", "ldlat", "frontend", "snoop_rsp"]);
     let fields = fields.chain(OWN_FIELDS.iter().map(|field| field.0));
     let fields = fields.chain([SWITCH]);
     let known: Vec<&str> = fields.filter(|name| has_field(name, machine)).collect();
