@@ -199,7 +199,7 @@ static const char *why_not_here(enum needs needs, __u64 config)
 	case OFFCORE:
 		if (is_amd())
 			return "this CPU has no offcore response events";
-		if (cpu_model() == MODEL_GRACEMONT)
+		if (is_small_core())
 			return "bit 63 is not reserved on this CPU";
 		return cpu_model() >= MODEL_GOLDEN_COVE ?
 			"this CPU's offcore response events have other codes" : NULL;

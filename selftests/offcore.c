@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests events that need an extra register: offcore response, load latency,
- * front end. The value of the register selects the counted accesses; events
+ * front end, snoop response. The value of the register selects the counted accesses; events
  * with the same value share the register, others rotate.
  *
  * The counts are those of the emulated PMU (selftests/vpmu/README.md): (loads +
@@ -40,9 +40,11 @@ static const struct cpu {
 	{ MODEL_HASWELL, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
 	{ MODEL_SKYLAKE, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0x01c6 },
 	{ MODEL_ICE_LAKE, { 0x01b7, 0x01bb }, 16, 22, 14, 0x01cd, 0x01c6 },
+	{ MODEL_TREMONT, { 0x01b7, 0x02b7 }, 16, 22, 13, 0, 0 },
 	{ MODEL_GOLDEN_COVE, { 0x012a, 0x012b }, 16, 22, 38, 0x01cd, 0x01c6 },
 	{ MODEL_REDWOOD_COVE, { 0x012a, 0x012b }, 16, 22, 38, 0x01cd, 0x03c6 },
 	{ MODEL_GRACEMONT, { 0x01b7, 0x02b7 }, 16, 22, 38, 0x05d0, 0 },
+	{ MODEL_CRESTMONT, { 0x01b7, 0x02b7 }, 16, 22, 42, 0x05d0, 0 },
 };
 
 static const struct cpu *this_cpu(void)
@@ -406,6 +408,43 @@ TEST_F(turns, two_front_end_filters)
 	if (!self->cpu->front_end)
 		SKIP(return, "this CPU has no front-end filter");
 	take_turns(_metadata, config, value, 2, 1);
+}
+
+static const __u64 snoop_response[] = { 0x0127, 0x0227 };
+
+static const char *no_snoop_responses(void)
+{
+	return cpu_model() == MODEL_CRESTMONT ? NULL : "this CPU has no snoop responses";
+}
+
+/* Unlike offcore responses, a snoop response cannot use the other register. */
+TEST_F(turns, two_snoop_responses)
+{
+	const __u64 config[] = { snoop_response[0], snoop_response[0] };
+	const __u64 value[] = { 1, 2 };
+
+	if (no_snoop_responses())
+		SKIP(return, "%s", no_snoop_responses());
+	take_turns(_metadata, config, value, 2, 1);
+}
+
+/* Each bit of the register adds to the count. */
+TEST_F(turns, snoop_response_value)
+{
+	if (no_snoop_responses())
+		SKIP(return, "%s", no_snoop_responses());
+	if (!is_tcg())
+		SKIP(return, NOT_EMULATED);
+	for (unsigned int i = 0; i < 4; i++) {
+		__u64 value = i / 2 ? 0xf000000f : 0;
+		__u64 expected = INSTRUCTIONS * __builtin_popcountll(value) / 8192;
+		int fd = open_event(snoop_response[i % 2], value, -1);
+
+		ASSERT_LE(0, fd);
+		counted_loop(fd, 0, LOOPS);
+		EXPECT_TRUE(near(read_value(fd), expected));
+		close(fd);
+	}
 }
 
 /* The emulated PMU halves the count if the latency is doubled. */

@@ -261,15 +261,24 @@ enum cpu_model cpu_model(void)
 		return MODEL_SKYLAKE;
 	case 0x6a: case 0x6c: case 0x7d: case 0x7e: case 0x8c: case 0x8d: case 0xa7:
 		return MODEL_ICE_LAKE;
+	case 0x86: case 0x96: case 0x9c:
+		return MODEL_TREMONT;
 	case 0x8f: case 0xcf:
 		return MODEL_GOLDEN_COVE;
 	case 0xad: case 0xae:
 		return MODEL_REDWOOD_COVE;
 	case 0xbe:
 		return MODEL_GRACEMONT;
+	case 0xaf: case 0xb6:
+		return MODEL_CRESTMONT;
 	default:
 		return MODEL_OTHER;
 	}
+}
+
+bool is_small_core(void)
+{
+	return cpu_model() == MODEL_TREMONT || cpu_model() >= MODEL_GRACEMONT;
 }
 
 bool is_haswell_or_skylake(void)
@@ -349,36 +358,37 @@ struct perf_event_attr counting_anywhere(__u32 type, __u64 config)
 	return attr;
 }
 
-static const struct {
+static const struct user_event {
 	__u64 config;
 	unsigned int per_pass;
 } intel_events[USER_EVENTS] = {
 	{ 0x00c4, 4 }, { 0x01c4, 2 }, { 0x02c4, 1 }, { 0x08c4, 1 }, { 0x10c4, 1 }, { 0x20c4, 3 },
 }, amd_events[USER_EVENTS] = {
 	{ 0x00c2, 4 }, { 0x00c4, 3 }, { 0x00c8, 1 }, { 0x00c0, 6 }, { 0x00c3, 0 }, { 0x0076, 0 },
+}, tremont_events[USER_EVENTS] = {
+	/* Taken conditional branches instead of those not taken; direct calls. */
+	{ 0x00c4, 4 }, { 0x7ec4, 2 }, { 0xf9c4, 1 }, { 0xf7c4, 1 }, { 0xfec4, 1 }, { 0xfdc4, 1 },
+}, gracemont_events[USER_EVENTS] = {
+	{ 0x00c4, 4 }, { 0x7ec4, 2 }, { 0xf9c4, 1 }, { 0xf7c4, 1 }, { 0xfec4, 1 }, { 0xc0c4, 3 },
 };
 
-/* The same branches; but taken conditional branches instead of those not taken. */
-static const __u64 gracemont_events[USER_EVENTS] = {
-	0x00c4, 0x7ec4, 0xf9c4, 0xf7c4, 0xfec4, 0xc0c4,
-};
-
-static __u64 different_config(unsigned int i)
+static const struct user_event *user_event(unsigned int i)
 {
+	i %= USER_EVENTS;
 	if (is_amd())
-		return amd_events[i].config;
-	if (cpu_model() == MODEL_GRACEMONT)
-		return gracemont_events[i];
-	if (cpu_model() >= MODEL_ICE_LAKE && intel_events[i].config == 0x01c4)
-		return 0x11c4;
-	return intel_events[i].config;
+		return &amd_events[i];
+	if (cpu_model() == MODEL_TREMONT)
+		return &tremont_events[i];
+	return cpu_model() >= MODEL_GRACEMONT ? &gracemont_events[i] : &intel_events[i];
 }
 
 struct perf_event_attr different_event(unsigned int i)
 {
-	__u64 config = different_config(i % USER_EVENTS);
+	__u64 config = user_event(i)->config;
 	struct perf_event_attr attr;
 
+	if (cpu_model() >= MODEL_ICE_LAKE && config == 0x01c4)
+		config = 0x11c4;
 	attr = counting_anywhere(PERF_TYPE_RAW, config);
 	if (i >= USER_EVENTS)
 		attr.exclude_kernel = !attr.exclude_kernel;
@@ -387,13 +397,10 @@ struct perf_event_attr different_event(unsigned int i)
 
 unsigned int different_per_pass(unsigned int i)
 {
-	i %= USER_EVENTS;
-	if (is_amd())
-		return amd_events[i].per_pass;
 	/* Nehalem and Westmere have events for three kinds of branches only. */
-	if (i > 2 && (cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE))
+	if (i % USER_EVENTS > 2 && (cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE))
 		return 0;
-	return intel_events[i].per_pass;
+	return user_event(i)->per_pass;
 }
 
 unsigned int fixed_counters(void)

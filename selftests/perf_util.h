@@ -304,10 +304,15 @@ enum cpu_model {
 	MODEL_BROADWELL,
 	MODEL_SKYLAKE,		/* to Comet Lake */
 	MODEL_ICE_LAKE,		/* to Rocket Lake */
+	MODEL_TREMONT,		/* Snow Ridge, Elkhart Lake, Jasper Lake */
 	MODEL_GOLDEN_COVE,	/* Sapphire Rapids, Emerald Rapids */
 	MODEL_REDWOOD_COVE,	/* Granite Rapids */
 	MODEL_GRACEMONT,	/* Alder Lake-N */
+	MODEL_CRESTMONT,	/* Sierra Forest, Grand Ridge */
 };
+
+/* Returns whether the cores are Intel's small ones. */
+bool is_small_core(void);
 
 /* Returns whether the CPU is AMD's or Hygon's. */
 bool is_amd(void);

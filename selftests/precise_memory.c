@@ -109,7 +109,7 @@ static void check_access(struct __test_metadata *_metadata, const struct sample 
 }
 
 /*
- * On Golden Cove, Redwood Cove and Gracemont, records have the instruction's latency
+ * On Golden Cove, Redwood Cove, Gracemont and Crestmont, records have the instruction's latency
  * and the cache latency.
  */
 static bool has_two_latencies(void)
@@ -164,6 +164,8 @@ TEST_F(precise_memory, load_latency)
 		{ 12, PERF_MEM_LVL_L2, PERF_MEM_LVLNUM_L2, true },
 	};
 
+	if (cpu_model() == MODEL_TREMONT)
+		SKIP(return, "this CPU has no load latency");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct perf_event_attr attr = sampling_memory(0, 37), aux = attr;
 		unsigned int samples = 0;
@@ -215,7 +217,7 @@ TEST_F(precise_memory, load_latency)
 	}
 }
 
-/* Samples stores like perf mem. Nehalem and Westmere have no such event. */
+/* Samples stores like perf mem. Nehalem, Westmere and Tremont have no such event. */
 TEST_F(precise_memory, mem_stores)
 {
 	struct perf_event_attr attr = sampling_memory(0, 101);
@@ -224,7 +226,7 @@ TEST_F(precise_memory, mem_stores)
 	struct sample sample;
 	struct ring ring;
 
-	ASSERT_EQ(cpu_model() > MODEL_WESTMERE, exists);
+	ASSERT_EQ(cpu_model() > MODEL_WESTMERE && cpu_model() != MODEL_TREMONT, exists);
 	if (!exists)
 		return;
 	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));
@@ -246,7 +248,7 @@ TEST_F(precise_memory, mem_stores)
 
 /*
  * From Haswell on, other load and store events also have addresses, and except
- * on Gracemont a data source.
+ * on small cores a data source.
  */
 static void check_accesses(struct __test_metadata *_metadata, enum kind kind)
 {
@@ -268,7 +270,7 @@ static void check_accesses(struct __test_metadata *_metadata, enum kind kind)
 		}
 		if (step_at(sample.ip) < 0) {
 			EXPECT_EQ(0, i);
-		} else if (cpu_model() == MODEL_GRACEMONT) {
+		} else if (is_small_core()) {
 			check_address(_metadata, &sample, kind);
 			EXPECT_EQ(PERF_MEM_OP_NA, op(&sample));
 		} else {
