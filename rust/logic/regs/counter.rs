@@ -271,9 +271,9 @@ impl CounterMask {
         Self(self.0 & Self::ALL_FIXED)
     }
 
-    /// Returns the fixed counters and topdown metrics of the set.
+    /// Returns the members of the set that are not general-purpose counters.
     pub const fn beyond_gp(self) -> Self {
-        Self(self.0 & (Self::ALL_FIXED | Self::ALL_METRICS))
+        Self(self.0 & !Self::ALL_GP)
     }
 
     /// Returns the topdown metrics of the set.

@@ -51,7 +51,12 @@ fn a_counter_that_one_group_wants_is_not_contended_for() {
 #[test]
 fn groups_that_need_no_general_purpose_counter() {
     let (any, fixed, both) = (on(0xf), on(0x3_0000_0000), on(0x1_0000_000f));
+    let guest = Constraint::any_of(CounterId::GUEST_BRANCHES.mask());
     for (events, taken, needs_none) in [
+        (vec![guest], 0xf, true),
+        (vec![guest], guest.counters.bits(), false),
+        (vec![guest, fixed], 0, true),
+        (vec![guest, any], 0, false),
         (vec![both], 0, true),
         (vec![both], 0xf, true),
         (vec![both], 0x1_0000_0000, false),

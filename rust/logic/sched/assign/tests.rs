@@ -65,6 +65,19 @@ fn the_limit_holds_for_kept_counters() {
     assert_eq!(problem.solve().err(), Some(shortage));
 }
 
+/// KVM's event for the branch records of a guest takes no general-purpose counter, by the kernel's
+/// assignment, too: its index is above those of fixed counters (`__perf_sched_find_counter()`).
+#[test]
+fn branch_records_are_no_general_purpose_counter() {
+    // Bit 56: `CounterId::GUEST_BRANCHES`.
+    let problem = problem![1; 0xf, 0x100_0000_0000_0000];
+    assert_eq!(by_weight(problem), Ok(vec![0, 56]));
+    assert_eq!(solved(&problem), [0, 56]);
+    let problem = problem![0; 0x100_0000_0000_0000];
+    assert_eq!(by_weight(problem), Ok(vec![56]));
+    assert_eq!(solved(&problem), [56]);
+}
+
 #[test]
 fn fixed_first_then_lowest() {
     let problem = problem![4; 0x1_0000_000f, 0x1_0000_000f, 0xf];
