@@ -410,7 +410,7 @@ impl Driver {
             ..
         } = rotation;
         *rideable = 0;
-        let brought_forward = core::mem::take(brought_forward);
+        let brought_forward = brought_forward.take();
         let placed_within = core::mem::take(placed_within);
         *any_alone = false;
         cx.for_each_context(|context| {
@@ -668,7 +668,7 @@ impl Driver {
                 cx.offer(candidate.0, event);
             } else {
                 cx.bring_forward(candidate.0, event);
-                own.rotation.brought_forward = true;
+                own.rotation.brought_forward.record();
             }
         }
         if found.refusal.is_some() {

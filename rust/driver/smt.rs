@@ -313,7 +313,7 @@ impl Driver {
         drop(core);
         own.rotation.placed_within |= contends && !is_over;
         // Groups are brought forward at the end of an interval only.
-        if keeps_places && (!is_over || own.rotation.may_keep_places()) {
+        if keeps_places && (!is_over || own.rotation.brought_forward.may_keep_places()) {
             cx.keep_places();
         }
         resched(cx.pmu(), woken);

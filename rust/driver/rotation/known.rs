@@ -4,6 +4,7 @@
 
 use crate::{
     logic::rotation::{
+        BroughtForward,
         ContextWants,
         Places, //
     },
@@ -57,15 +58,11 @@ impl Demands {
 /// The state of rotation on a CPU.
 pub(in crate::driver) struct RotationState {
     pub(super) demands: Demands,
-    /// Set if a group was brought forward since the last end of an interval, and was not put off
-    /// since.
-    pub(super) brought_forward: bool,
+    /// The groups that were brought forward since the last end of an interval.
+    pub(in crate::driver) brought_forward: BroughtForward,
     /// Set if groups were placed since the last end of an interval, outside of a rotation, while
     /// the threads of the core contended.
     pub(in crate::driver) placed_within: bool,
-    /// Set if the last [`may_keep_places`](Self::may_keep_places) has put off groups that were
-    /// brought forward.
-    put_off: bool,
     /// The bits of the keys with which groups could ride on counters of others, at the end of the
     /// last interval ([`Wants::rideable`](crate::logic::rotation::Wants::rideable)).
     pub(super) rideable: u64,
@@ -78,22 +75,10 @@ impl RotationState {
     pub(in crate::driver) fn new() -> Result<Self> {
         Ok(Self {
             demands: Demands::new()?,
-            brought_forward: false,
+            brought_forward: BroughtForward::NONE,
             placed_within: false,
-            put_off: false,
             rideable: 0,
             any_alone: false,
         })
-    }
-
-    /// Returns whether refused groups, for which this thread has the right of way, may keep their
-    /// places before the groups that were placed instead of them. Groups that were brought forward
-    /// are put off only every other time: otherwise they would wait for ever if the sibling cannot
-    /// make way.
-    pub(in crate::driver) fn may_keep_places(&mut self) -> bool {
-        self.put_off = self.brought_forward && !self.put_off;
-        let may = self.put_off || !self.brought_forward;
-        self.brought_forward &= !may;
-        may
     }
 }

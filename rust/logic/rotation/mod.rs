@@ -49,6 +49,7 @@
 //!
 //! Context: any; this module works on values only.
 
+mod brought_forward;
 mod context_wants;
 mod early_end;
 mod look_ahead;
@@ -58,6 +59,7 @@ mod queue;
 mod wants;
 
 pub use {
+    brought_forward::BroughtForward,
     context_wants::ContextWants,
     early_end::{
         may_end_turn,

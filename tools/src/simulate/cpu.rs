@@ -36,6 +36,7 @@ use crate::logic::rotation::{
     place_after_interval,
     turns,
     Beside,
+    BroughtForward,
     ContextWants,
     Counted,
     Found,
@@ -104,13 +105,10 @@ pub(super) struct Cpu<'a> {
     waiting: Vec<(usize, Wait)>,
     pub(super) refusals: Vec<Refusal>,
     pub(super) order: Order,
-    /// Set if a group that may not pass was brought forward since an interval has ended.
-    brought_forward: bool,
-    /// Set if all groups must be tried again because of that.
+    /// The groups that were brought forward since the last end of an interval.
+    brought_forward: BroughtForward,
+    /// Set if all groups must be tried again because groups were brought forward.
     again: bool,
-    /// Set if refused groups kept their places before a group that was brought forward, see
-    /// [`Self::may_keep_places`].
-    put_off: bool,
     /// The flexible groups in the schedule. After a known outcome, other groups may be active.
     in_schedule: Vec<usize>,
     /// The events, by counter. Of several events on a counter, all but the first ride.
@@ -192,9 +190,8 @@ impl<'a> Cpu<'a> {
             waiting: Vec::new(),
             refusals: Vec::new(),
             order,
-            brought_forward: false,
+            brought_forward: BroughtForward::NONE,
             again: false,
-            put_off: false,
             in_schedule: Vec::new(),
             counters: Vec::new(),
             outcomes: Outcomes::default(),
@@ -355,7 +352,7 @@ impl<'a> Cpu<'a> {
                 moved = true;
             }
         }
-        let brought_forward = std::mem::take(&mut self.brought_forward);
+        let brought_forward = self.brought_forward.take();
         if !moved && !brought_forward {
             let first = self.flexible_active.first().or(self.flexible.first());
             if let Some(first) = first.copied() {
@@ -586,7 +583,9 @@ impl<'a> Cpu<'a> {
     }
 
     fn find(&mut self, found: &[(usize, bool)], by: usize) {
-        self.brought_forward |= found.iter().any(|(_, may_pass)| !may_pass);
+        if found.iter().any(|(_, may_pass)| !may_pass) {
+            self.brought_forward.record();
+        }
         self.order.find(found, by);
     }
 
@@ -678,7 +677,7 @@ impl<'a> Cpu<'a> {
         let outcome = outcome.unwrap_or_default();
         self.placed_within |= outcome.contends && !is_over;
         let found = std::mem::take(&mut self.order.found);
-        if !outcome.keeps_places || is_over && !self.may_keep_places() {
+        if !outcome.keeps_places || is_over && !self.brought_forward.may_keep_places() {
             let active = &self.flexible_active;
             let moves = found.into_iter().map(|(group, to)| Move {
                 group,
@@ -696,14 +695,6 @@ impl<'a> Cpu<'a> {
         outcome.woken.is_some()
     }
 
-    /// Mirrors `RotationState::may_keep_places()` in `rust/driver/rotation/known.rs`.
-    fn may_keep_places(&mut self) -> bool {
-        self.put_off = self.brought_forward && !self.put_off;
-        let may = self.put_off || !self.brought_forward;
-        self.brought_forward &= !may;
-        may
-    }
-
     /// Adds everything that determines the future to `state`.
     pub(super) fn state(&self, state: &mut Vec<u16>) {
         state.extend(self.flexible.iter().map(|group| *group as u16));
@@ -719,7 +710,9 @@ impl<'a> Cpu<'a> {
                 state.push((owed.min(4 * INTERVAL) * 2 / INTERVAL) as u16);
             }
         }
-        state.push(u16::from(self.brought_forward) | (u16::from(self.placed_within) << 1));
+        let BroughtForward { any, put_off } = self.brought_forward;
+        let flags = [any, put_off, self.placed_within];
+        state.extend(flags.map(u16::from));
         state.push(self.flexible_active.len() as u16);
         state.extend(self.flexible_active.iter().map(|group| *group as u16));
         state.push(self.pinned.len() as u16);

@@ -7,7 +7,10 @@ use super::{
     EventNumber,
     Wait, //
 };
-use crate::logic::regs::counter::CounterId;
+use crate::logic::{
+    regs::counter::CounterId,
+    rotation::BroughtForward, //
+};
 use std::collections::HashMap;
 
 /// An outcome.
@@ -18,7 +21,7 @@ pub(super) struct Outcome {
     pub(super) counters: Vec<(u8, EventNumber)>,
     pub(super) previous: Vec<Option<CounterId>>,
     pub(super) moved: Vec<Move>,
-    pub(super) brought_forward: bool,
+    pub(super) brought_forward: BroughtForward,
     /// The number of the configuration, once it is known.
     configuration: Option<usize>,
 }
@@ -30,7 +33,7 @@ impl Outcome {
         counters: &[(u8, EventNumber)],
         previous: &[Option<CounterId>],
         moved: Vec<Move>,
-        brought_forward: bool,
+        brought_forward: BroughtForward,
     ) -> Self {
         Self {
             flexible_active: flexible_active.to_vec(),
