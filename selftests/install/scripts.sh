@@ -77,10 +77,35 @@ names_the_full_disk_last() {
 	! bash "$work/full" >"$said" 2>&1 && [[ $(tail -n 1 "$said") == 'rpmu: error: rpmu.ko could not be built: a disk is full: '* ]]
 }
 
+# Makes the directories in the cache that the scripts use for a checkout's products, and runs scripts/clean of a copy.
+removes_all_products() {
+	local names name other mine=$work/checkout status=0
+	mkdir -p "$mine"
+	cp -r "$top/scripts" "$mine"
+	# Names in the form NAME-KEY or, if the target is part of the key, NAME-KEY-TARGET.
+	mapfile -t names < <(cd "$top" && grep -rhoE '[$]cache/[a-z-]+-[$][(]key "[$]top"[)](-[$])?' scripts selftests |
+		sed -E 's/^[$]cache\///; s/[$][(]key "[$]top"[)]/KEY/; s/-[$]$/-target/' | sort -u)
+	(
+		export RPMU_CACHE=$work/cache
+		other=$RPMU_CACHE/others
+		for name in "${names[@]}"; do
+			# The products of the checkout, of a copy that a test has made of it, and of another checkout.
+			mkdir -p "$RPMU_CACHE/${name/KEY/$(key "$mine")}" "$other" \
+				"$RPMU_CACHE/${name/KEY/$(key "$RPMU_CACHE/wrong-table-$(key "$mine")")}" "$RPMU_CACHE/${name/KEY/other}"
+		done
+		"$mine/scripts/clean" && [[ $(find "$RPMU_CACHE" -mindepth 1 -maxdepth 1 | wc -l) == $((${#names[@]} + 1)) ]] &&
+			"$mine/scripts/clean" --cache && [[ $(find "$RPMU_CACHE" -mindepth 1) == "$other" ]]
+	) >"$said" 2>&1 || status=1
+	find "$work/cache" -mindepth 1 >>"$said"
+	return $((status || ${#names[@]} < 10))
+}
+
 echo 'TAP version 13'
 check scripts.help each run 0 usage: --help
 check scripts.refuse_unknown_options each run ! --bogus --bogus
 check scripts.refuse_unknown_words run ! bogus bogus "$top/scripts/demo"
+check scripts.dkms_prepare_needs_a_release run 2 'no kernel release is given' '' "$top/scripts/dkms-prepare"
+check scripts.clean_removes_all_products removes_all_products
 check scripts.say_once_that_they_were_interrupted says_once_that_it_was_interrupted
 check scripts.name_a_full_disk_last names_the_full_disk_last
 echo "1..$nr"
