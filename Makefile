@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Every target runs one script below scripts/; each script has its own --help.
+# The targets run scripts below scripts/ and selftests/; scripts/NAME --help describes a script and its options.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
