@@ -11,12 +11,16 @@
 
 KEPT=/tmp/built-in-sysfs
 
-# without_feature FILE: prints the feature that FILE depends on, if rpmu does not use it on some hardware or kernels. There,
-# rpmu's files are like the built-in driver's on hardware without the feature.
+# without_feature FILE: prints the feature that FILE depends on, if rpmu does not use it here, by its own files. These are
+# like the built-in driver's on hardware without the feature. Fails if FILE must be the same.
 without_feature() {
 	case $1 in
-	./caps/max_precise | ./events/mem-loads | ./events/mem-loads-aux | ./events/mem-stores) echo PEBS ;;
-	./caps/branches | ./events/branch-brs) amd && echo "BRS" ;;
+	./caps/max_precise | ./events/mem-loads | ./events/mem-loads-aux | ./events/mem-stores)
+		[ "$(cat "$CPU_PMU/caps/max_precise")" = 0 ] && echo PEBS
+		;;
+	./caps/branches | ./events/branch-brs)
+		amd && [ ! -e "$CPU_PMU/caps/branches" ] && echo "branch stacks"
+		;;
 	./caps/branch_counter_nr | ./caps/branch_counter_width) echo "branch counters" ;;
 	*) return 1 ;;
 	esac
@@ -67,7 +71,7 @@ keep() {
 	return 1
 }
 
-# differs FILE HOW: reports a difference; sets $status unless the difference is due to a feature that rpmu might not use here.
+# differs FILE HOW: reports a difference; sets $status unless the difference is due to a feature that rpmu does not use here.
 # On the emulated PMU, no difference is allowed.
 differs() {
 	if why=$(without_feature "$1") && ! emulated; then
