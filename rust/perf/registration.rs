@@ -54,9 +54,8 @@ impl<T: Operations> Registration<T> {
     /// Makes `pmu` visible to users under `name` and the event type `event_type`, or under a new
     /// type if this is [`None`].
     ///
-    /// Fails with `EBUSY` if `pmu` has been registered before, or with another error of
-    /// `perf_pmu_register()`. If another PMU has the type, the kernel warns, and registers `pmu`
-    /// under the next type that is free. Process context.
+    /// Fails with `EBUSY` if `pmu` has been registered before or if another PMU has the type, or
+    /// with another error of `perf_pmu_register()`. Process context.
     pub fn new(pmu: Arc<Pmu<T>>, name: &'static CStr, event_type: Option<u32>) -> Result<Self> {
         if pmu.registered.xchg(true, Relaxed) {
             return Err(EBUSY);
@@ -69,7 +68,19 @@ impl<T: Operations> Registration<T> {
             bindings::perf_pmu_register(pmu.as_raw(), name.as_char_ptr(), event_type)
         })?;
         // INVARIANT: The PMU has just been registered.
-        Ok(Self { pmu })
+        let registration = Self { pmu };
+        // If another PMU has the type, the kernel only warns, and takes the next type that is free.
+        if event_type >= 0 && registration.event_type() != event_type {
+            return Err(EBUSY);
+        }
+        Ok(registration)
+    }
+
+    /// Returns the type under which the PMU is registered.
+    fn event_type(&self) -> i32 {
+        // SAFETY: `raw` is a valid `struct pmu`. Only `perf_pmu_register()` writes the type, and by
+        // the type invariant it has returned.
+        unsafe { (*self.pmu.as_raw()).type_ }
     }
 }
 
