@@ -268,7 +268,10 @@ fn resolve_group(group: &syntax::Group, machine: &Machine, tool: Tool) -> Result
             let at = group.modifiers.at.clone().unwrap_or(event.at.clone());
             return Err(Mistake::new(at, "at most three p are allowed"));
         }
+        // The modifiers D and e after braces apply to the leader only.
         let is_leader = index == 0;
+        let pinned = event.modifiers.pinned || (group.modifiers.pinned && is_leader);
+        let exclusive = event.modifiers.exclusive || (group.modifiers.exclusive && is_leader);
         let terms = event.terms.as_deref().unwrap_or_default();
         let mut kind = kind_of(event, machine, tool)?;
         if let Kind::Hardware(attr) = &mut kind {
@@ -280,12 +283,11 @@ fn resolve_group(group: &syntax::Group, machine: &Machine, tool: Tool) -> Result
         }
         events.push(WantedEvent {
             name: event.text.clone(),
-            alone: alone(event, group),
+            alone: alone(event, group, (pinned, exclusive)),
             label: label(terms),
             kind,
-            // The modifiers D and e after braces apply to the leader only.
-            pinned: event.modifiers.pinned || (group.modifiers.pinned && is_leader),
-            exclusive: event.modifiers.exclusive || (group.modifiers.exclusive && is_leader),
+            pinned,
+            exclusive,
             stays: modifiers.stays,
         });
     }
@@ -302,10 +304,16 @@ fn resolve_group(group: &syntax::Group, machine: &Machine, tool: Tool) -> Result
     })
 }
 
-/// Returns the event as it must be written outside of its group.
-fn alone(event: &syntax::Event, group: &syntax::Group) -> String {
+/// Returns the event as it must be written outside of its group. The flags are set if it is pinned
+/// and exclusive.
+fn alone(
+    event: &syntax::Event,
+    group: &syntax::Group,
+    (pinned, exclusive): (bool, bool),
+) -> String {
     let mut modifiers = event.modifiers.merged(&group.modifiers);
-    (modifiers.pinned, modifiers.weak) = (event.modifiers.pinned, false);
+    (modifiers.pinned, modifiers.exclusive) = (pinned, exclusive);
+    modifiers.weak = false;
     let end = event
         .modifiers
         .at
@@ -1166,7 +1174,10 @@ mod tests {
             .iter()
             .map(|it| it.alone.as_str())
             .collect();
-        assert_eq!(alone, ["cycles:uk", "cpu/event=1/k", "faults:k"]);
+        assert_eq!(alone, ["cycles:ukD", "cpu/event=1/k", "faults:k"]);
+        let groups = parse("{cycles,faults}:e", &machine()).unwrap();
+        let alone: Vec<_> = groups[0].events.iter().map(|it| &it.alone).collect();
+        assert_eq!(alone, ["cycles:e", "faults"]);
     }
 
     #[test]
