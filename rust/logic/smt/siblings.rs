@@ -375,7 +375,8 @@ impl Core {
         self.entry_mut(thread).usage.used = counters;
     }
 
-    /// Records that `thread` waits for looser limits than the current ones.
+    /// Records that `thread` waits for looser limits than the current ones. A pinned group, whose
+    /// limits may be looser, is woken when it fits and the sibling's right of way is over.
     pub fn wait(&mut self, thread: Thread) {
         let limits = self.limits(thread);
         let entry = self.entry_mut(thread);

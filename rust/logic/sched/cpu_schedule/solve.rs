@@ -39,6 +39,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     #[inline(never)]
     pub(super) fn plan_anew(&mut self, limits: &Limits) -> Result<(), Refusal> {
         if let Err(refusal) = self.solve(limits) {
+            // Without any limit, even a lasting one: that one ends when the sibling goes offline,
+            // and then the thread is woken.
             if self.is_cut_by(limits) && self.solve(&Limits::NONE).is_ok() {
                 self.wish_for(limits);
                 return Err(refusal.for_the_moment());

@@ -227,6 +227,31 @@ fn the_sibling_makes_way_at_the_end_of_an_interval() {
     assert_eq!(core.limits(SECOND).closed, mask(0b1));
 }
 
+/// The sibling's wish delays the wake of a pinned group, until the right of way is over.
+#[test]
+fn a_pinned_group_is_woken_after_the_right_of_way() {
+    let mut core = full_core();
+    let needs = wishing(corrupting(0b11), 0);
+    core.set_usage(SECOND, using(0b101));
+    let woken = core.release(FIRST, corrupting(0b10), &needs, true, || 1);
+    assert_eq!(woken, Some(4));
+    // For a pinned group that needs counter 1.
+    core.wait(SECOND);
+    assert_eq!(core.limits_of_pinned(SECOND).closed, mask(0b10));
+    assert_eq!(core.release(FIRST, using(0), &needs, false, || 1), None);
+    assert_eq!(core.limits_of_pinned(SECOND).closed, mask(0));
+    let yields = Needs {
+        yields: true,
+        ..Needs::default()
+    };
+    core.wait(SECOND);
+    let woken = core.release(SECOND, using(0b100), &yields, false, || 1);
+    assert_eq!(woken, Some(0));
+    let needs = Needs::default();
+    let woken = core.release(FIRST, using(0), &needs, false, || 1);
+    assert_eq!(woken, Some(4));
+}
+
 #[test]
 fn the_smaller_share_goes_first_but_not_for_ever() {
     let mut core = full_core();
