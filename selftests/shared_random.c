@@ -38,7 +38,7 @@ SHARED_COUNTERS()
 #define STEPS		5000
 #define MAX_REPORTS	5
 
-/* What an event counts: events with the same meaning have the same count. */
+/* The meaning of an event: events with the same meaning have the same count. */
 enum meaning { INSTRUCTIONS, BRANCHES, RETURNS, MEANINGS };
 
 static const struct key {

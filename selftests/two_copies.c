@@ -177,7 +177,7 @@ TEST_F(two_copies, counts)
 			EXPECT_EQ(count[1][0][i].value, second->value);
 			if (!passes)
 				continue;
-			/* What was counted beside the passes is in both runs. */
+			/* Both runs include the instructions outside of the passes. */
 			EXPECT_EQ(passes, second->value - 2 * first->value)
 				TH_LOG("copy %d, event %d", copy, i);
 		}

@@ -35,7 +35,7 @@ pub struct Core {
     threads: [Shared; 2],
 }
 
-/// What one thread exposes to its sibling.
+/// The state of one thread that its sibling reads and writes.
 #[derive(Debug, Default)]
 struct Shared {
     /// Mask of the enabled general counters.

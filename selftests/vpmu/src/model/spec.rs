@@ -48,7 +48,7 @@ pub struct Model {
     pub(crate) slots: u32,
     /// Number of shares in MSR_PERF_METRICS; 0 if the register does not exist.
     pub(crate) metrics: usize,
-    /// How branches are recorded; `None` if they are not.
+    /// The recording of branches; `None` if the CPU has none.
     pub(crate) lbr: Option<Lbr>,
     /// Precise sampling, which a CPU has on request; `None` if the hardware lacks it.
     pub(crate) pebs: Option<Pebs>,

@@ -64,7 +64,7 @@ pub(super) const FIXED_SHIFT: usize = 32;
 pub(super) struct General {
     pub(super) counter: Counter,
     pub(super) select: u64,
-    /// What `select` counts on this counter.
+    /// The source of the counts of `select` on this counter.
     pub(super) source: Source,
     /// The register that further selects what is counted.
     pub(super) register: Option<Register>,

@@ -52,7 +52,8 @@ pub(in crate::pmu) fn decode(pmu: &Pmu, amd: &Amd, msr: u32) -> Option<Msr> {
         }
         // Counters of the L2 or the L3 and of the northbridge; IBS; IRPerfCount
         0xc001_0230..=0xc001_0247 | 0xc001_1030..=0xc001_103d | 0xc000_00e9 => Some(Msr::Absent),
-        // What Intel's CPUs have: LBR, counters, global registers, IA32_PERF_CAPABILITIES, PEBS
+        // Registers of Intel's CPUs alone: LBR, counters, global registers,
+        // IA32_PERF_CAPABILITIES, PEBS
         0x040..=0x047 | 0x060..=0x067 | 0x1c8 | 0x1c9 | 0x1da => Some(Msr::Absent),
         0x680..=0x69f | 0x6c0..=0x6df | 0xdc0..=0xddf => Some(Msr::Absent),
         0x0c1..=0x0c8 | 0x186..=0x18d | 0x309..=0x318 | 0x345 | 0x38d..=0x392 => Some(Msr::Absent),
