@@ -30,7 +30,7 @@ pub(crate) fn shares(user: bool, retired: &Retired) -> [u64; SHARES] {
     let count = |kinds: &[usize]| kinds.iter().map(|&kind| retired[kind] as u64).sum::<u64>();
     let all = count(&[INSTRUCTIONS]);
     // A faulted instruction is taken back from later counts, each kind by itself
-    // (`Totals::settle`), so there may be more loads or branches than instructions.
+    // (`Totals::balance`), so there may be more loads or branches than instructions.
     let loads = count(&[LOADS]).min(all);
     let branches = count(Activity::Branches.kinds()).min(all);
     let kernel = if user { 0 } else { all };

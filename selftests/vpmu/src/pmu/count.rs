@@ -39,7 +39,7 @@ impl Pmu {
         if counts[retired::INSTRUCTIONS] < 0 {
             self.cancel_record();
         }
-        let retired = self.totals.settle(user, &derive(counts));
+        let retired = self.totals.balance(user, &derive(counts));
         self.accounting.instructions[usize::from(user)]
             .fetch_add(retired[retired::INSTRUCTIONS] as u64, Relaxed);
 

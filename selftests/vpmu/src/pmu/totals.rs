@@ -21,7 +21,7 @@ pub(super) struct Totals {
 
 impl Totals {
     /// Balances negative counts. Returns counts that are not negative.
-    pub(super) fn settle(&mut self, user: bool, counts: &Retired) -> Retired {
+    pub(super) fn balance(&mut self, user: bool, counts: &Retired) -> Retired {
         let mut retired = [0; COUNTS];
         for ((carry, &count), retired) in self.carry[usize::from(user)]
             .iter_mut()
