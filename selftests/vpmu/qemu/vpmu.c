@@ -2,7 +2,7 @@
  *  Emulated PMU: the connection between TCG's accounting and the hardware model
  *
  *  The model is a shared object that QEMU loads at startup; vpmu.h is the
- *  interface. Events and counters are known to the model only.
+ *  interface. Only the model knows events and counters.
  *
  *  SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -107,7 +107,7 @@ static bool vpmu_user(CPUX86State *env)
     return env->hflags & HF_CPL_MASK;
 }
 
-/* Leaves the counts of VPMUState.word room for what a TB adds. */
+/* The largest grant: VPMUState.word has room for it and the counts of a TB. */
 #define VPMU_MAX_GRANT (1 << 18)
 
 /* Grants limit[user] instructions, none of which has retired yet. */
@@ -155,7 +155,8 @@ static void vpmu_settle(CPUX86State *env)
 /*
  * Gets the level of counting and the budgets after a change of the model's
  * state. TBs count no more than this level (HF_VPMU_MASK), so that an idle PMU
- * costs nothing. The current TB ends with the change.
+ * costs nothing. An instruction that calls this ends its TB, so the next
+ * instruction runs at the new level.
  */
 static void vpmu_ask(CPUX86State *env)
 {
@@ -204,8 +205,8 @@ static bool vpmu_write(void *cpu, uint64_t address, const void *buffer,
 }
 
 /*
- * Writes the record that is due, if there is one. Called between two TBs, the
- * second of which has taken @icount instructions off icount.
+ * Writes the record that is due, if there is one. Called between two TBs. The
+ * second one has subtracted its @icount instructions from icount already.
  */
 static void vpmu_sample(CPUX86State *env, uint32_t icount)
 {
@@ -232,7 +233,7 @@ static void vpmu_sample(CPUX86State *env, uint32_t icount)
         sample.xmm[i][0] = env->xmm_regs[i].ZMM_Q(0);
         sample.xmm[i][1] = env->xmm_regs[i].ZMM_Q(1);
     }
-    /* Nothing of the next TB has run, so the time is known. */
+    /* The next TB has not run: give its instructions back to read the clock. */
     cs->neg.icount_decr.u16.low += icount;
     cs->neg.can_do_io = true;
     sample.tsc = cpu_get_tsc(env) + env->tsc_offset;
@@ -249,8 +250,8 @@ static void vpmu_ask_work(CPUState *cs, run_on_cpu_data unused)
 }
 
 /*
- * Ends the instruction before an interrupt, which is about to be delivered: it
- * may have to be recorded.
+ * Records the instruction before an interrupt, if its record is due. Called
+ * before the interrupt is delivered.
  */
 void vpmu_boundary(CPUX86State *env)
 {
@@ -290,9 +291,9 @@ static void vpmu_tell_sibling(CPUX86State *env)
 }
 
 /*
- * Updates the core's other thread if it counts this thread's events. A running
- * one asks for them by itself. A halted one would not notice an overflow until
- * it runs; nor would one that waits for its turn, if vCPUs take turns.
+ * Updates the core's other thread if it counts this thread's events, unless it
+ * runs, and so updates itself. A thread that is halted, or waits for its turn
+ * because all vCPUs share one host thread, would notice an overflow too late.
  */
 static void vpmu_tell_idle_sibling(CPUX86State *env)
 {
@@ -333,7 +334,10 @@ void vpmu_cpuid(CPUX86State *env, uint32_t leaf, uint32_t subleaf,
     }
 }
 
-/* Switches the counts to a new privilege level, before hflags changes. */
+/*
+ * Swaps the counts of the two privilege levels if @cpl is not of the current
+ * one. Called before hflags changes.
+ */
 void vpmu_cpl_change(CPUX86State *env, int cpl)
 {
     VPMUState *v = &env->vpmu;
@@ -356,8 +360,9 @@ void vpmu_cpl_change(CPUX86State *env, int cpl)
 }
 
 /*
- * Takes back the last instructions of a TB and the branch that ends it, which
- * did not run. The remaining budget is too small for now, which does no harm.
+ * Takes back the counts of a TB's last instructions and of the branch that ends
+ * it: they did not run. Does not give back their budget, so the next report may
+ * come too early, which does no harm.
  */
 void vpmu_undo(CPUX86State *env, int insns, int loads, int stores, int branch)
 {
@@ -391,7 +396,7 @@ void vpmu_walk(CPUX86State *env, int access_type)
 
 /*
  * Counts a delivered interrupt or exception, at the privilege level of its
- * handler. INTn and the like are instructions instead.
+ * handler. INTn, INT1, INT3 and INTO are counted as far branches instead.
  */
 void vpmu_interrupt(CPUX86State *env)
 {
@@ -427,8 +432,8 @@ void helper_vpmu_record(CPUX86State *env, uint32_t how, target_ulong from,
 }
 
 /*
- * Reports that SMM is entered or left. Called before the CPU's state changes;
- * its privilege level may change, too, so reports the counts at the old first.
+ * Reports that SMM is entered or left. Called before the CPU's state changes:
+ * with it, the privilege level may change, so reports the earlier counts first.
  */
 void vpmu_smm(CPUX86State *env, bool inside)
 {
@@ -458,9 +463,10 @@ void vpmu_svm(CPUX86State *env, bool enabled, bool guest)
 }
 
 /*
- * Called at the start of a TB when the budget is used up. Delivers PMIs; those
- * that the core's other thread causes are delivered by vpmu_ask_work(). The TB
- * will start again, so @icount, which it has subtracted, is given back.
+ * Called at the start of a TB when the budget is used up. Delivers PMIs, except
+ * those that the core's other thread causes: vpmu_ask_work() delivers them. The
+ * TB will start again, so gives back the @icount instructions that the TB has
+ * subtracted from icount.
  */
 void helper_vpmu_expired(CPUX86State *env, uint32_t icount)
 {

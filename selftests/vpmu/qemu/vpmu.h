@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Changes with every change of the interface. */
+/* To be increased with every change of the interface. */
 #define VPMU_ABI 10
 
 /*
@@ -29,8 +29,8 @@ enum vpmu_retired {
     VPMU_INSTRUCTIONS,
     VPMU_LOADS,               /* instructions that read memory */
     VPMU_STORES,              /* instructions that write memory */
-    VPMU_UPDATES,             /* both, of the same operand, as INC mem does */
-    VPMU_PREFETCHES,          /* PREFETCHh and PREFETCHW, which are not loads */
+    VPMU_UPDATES,             /* instructions that read and write one operand */
+    VPMU_PREFETCHES,          /* PREFETCHh and PREFETCHW; not in VPMU_LOADS */
     VPMU_BR_TAKEN,            /* taken Jcc, LOOPcc, JCXZ */
     VPMU_BR_NOT_TAKEN,        /* the same, not taken */
     VPMU_BR_JUMP,             /* near unconditional, direct */
@@ -51,7 +51,7 @@ enum vpmu_counting {
     VPMU_COUNTING_NOTHING,
     VPMU_COUNTING_INSTRUCTIONS, /* also page walks and interrupts */
     VPMU_COUNTING_ALL,
-    VPMU_COUNTING_EACH        /* all, one instruction at a time, for sample() */
+    VPMU_COUNTING_EACH        /* all, in TBs of one instruction, for sample() */
 };
 
 /* Results of an access to a register. */
@@ -88,9 +88,9 @@ struct vpmu_branch {
 };
 
 /*
- * The CPU's state at the end of an instruction, and its memory. @read and
- * @write take linear addresses, which they translate by the CPU's current page
- * tables, and return false if a page is missing.
+ * The CPU's state at the end of an instruction, and functions for its memory.
+ * @read and @write translate linear addresses by the CPU's current page tables,
+ * and return false if a page is not present.
  */
 struct vpmu_sample {
     uint64_t ip;              /* EIP of the instruction */
@@ -101,7 +101,7 @@ struct vpmu_sample {
     uint64_t load;            /* linear address of its last load; 0: none */
     uint64_t store;           /* the same of its last store */
     uint64_t tsc;
-    void *cpu;                /* for the functions */
+    void *cpu;                /* the first argument of @read and @write */
     bool (*read)(void *cpu, uint64_t address, void *buffer, uint32_t size);
     bool (*write)(void *cpu, uint64_t address, const void *buffer,
                   uint32_t size);
@@ -181,8 +181,8 @@ struct vpmu_ops {
     bool (*sibling_must_ask)(struct vpmu *pmu);
 
     /*
-     * Returns whether counters of the core's other thread count the events of
-     * this one. If so, that thread must be updated even while it is halted.
+     * Returns whether counters of the core's other thread count this thread's
+     * events. If so, the other thread must be updated even while it is halted.
      */
     bool (*sibling_counts)(const struct vpmu *pmu);
 
@@ -196,8 +196,8 @@ struct vpmu_ops {
     bool (*counts_interrupts)(const struct vpmu *pmu);
 
     /*
-     * Prepares for a change of EFER.SVME (to @enabled), or for entering or
-     * leaving an SVM guest. All earlier counts have been reported.
+     * Prepares for a change of EFER.SVME (to @enabled), or for entering (@guest)
+     * or leaving an SVM guest. All earlier counts have been reported.
      */
     void (*svm)(struct vpmu *pmu, bool enabled, bool guest);
 
