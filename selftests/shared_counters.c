@@ -222,6 +222,15 @@ static void open_three(struct __test_metadata *_metadata, struct _test_data_shar
 	ASSERT_LE(0, self->witness);
 }
 
+/* Closes the owner, whose mapping would keep it open. */
+static void close_owner(struct __test_metadata *_metadata, struct _test_data_shared *self)
+{
+	if (self->page != MAP_FAILED)
+		EXPECT_EQ(0, munmap(self->page, (PAGES + 1) * sysconf(_SC_PAGESIZE)));
+	self->page = MAP_FAILED;
+	EXPECT_EQ(0, close(self->owner));
+}
+
 #define OPEN_COUNTING()	do {							\
 	const struct perf_event_attr owner =					\
 		counting_user(PERF_TYPE_RAW, self->config);			\
@@ -383,7 +392,7 @@ TEST_F(shared, rider_has_no_samples)
 	owned_loop(LOOPS);
 	EXPECT_WITNESSED();
 	EXPECT_EQ(0, page->data_head);
-	close(self->owner);
+	close_owner(_metadata, self);
 	owned_loop(LOOPS);
 	EXPECT_WITNESSED();
 	EXPECT_EQ(0, page->data_head);
@@ -473,7 +482,7 @@ TEST_F(shared, throttled)
 	/* Close the owner while it is throttled. */
 	start_all();
 	loop(20 * LOOPS);
-	close(self->owner);
+	close_owner(_metadata, self);
 	loop(LOOPS);
 	stop_all();
 	EXPECT_WITNESSED();
@@ -498,7 +507,7 @@ TEST_F(shared, sampling_owner_closed)
 	OPEN_SAMPLING(PERIOD);
 	start_all();
 	loop(LOOPS + 123);
-	close(self->owner);
+	close_owner(_metadata, self);
 	loop(LOOPS);
 	stop_all();
 	EXPECT_WITNESSED();
@@ -601,7 +610,7 @@ TEST_F(shared, migration)
 	EXPECT_WITNESSED();
 	/* The rider continues without the events that sample. */
 	close(other);
-	close(self->owner);
+	close_owner(_metadata, self);
 	owned_loop(LOOPS);
 	EXPECT_WITNESSED();
 }
@@ -715,7 +724,7 @@ TEST_F(shared, user_read)
 		EXPECT_LE(got, after);
 		loop(LOOPS / 20);
 		if (round == 30)
-			EXPECT_EQ(0, close(self->owner));
+			close_owner(_metadata, self);
 		if (round % 10 == 9)
 			usleep(2000);
 	}
