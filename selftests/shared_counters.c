@@ -421,6 +421,82 @@ TEST_F(shared, two_that_sample)
 	EXPECT_TRUE(sampled(read_value(second), 5003, seen.samples));
 }
 
+/* Returns the event's id, as in rpmu's schedule. */
+static __u64 id_of(int fd)
+{
+	__u64 id = 0;
+
+	ioctl(fd, PERF_EVENT_IOC_ID, &id);
+	return id;
+}
+
+/* Returns the event's line in rpmu's schedule of the last CPU; "" if it is not listed. */
+static const char *scheduled(int fd)
+{
+	static char line[512];
+	char path[64], number[48];
+	bool listed = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/rpmu/cpu%d/schedule", last_cpu());
+	snprintf(number, sizeof(number), " id=%llu ", id_of(fd));
+	file = fopen(path, "r");
+	while (file && !listed && fgets(line, sizeof(line), file))
+		listed = strstr(line, number);
+	if (file)
+		fclose(file);
+	return listed ? line : "";
+}
+
+/* Returns whether the event rides on the counter of @head. */
+static bool is_rider_of(int fd, int head)
+{
+	char expected[48];
+
+	snprintf(expected, sizeof(expected), " rides_on=%llu ", id_of(head));
+	return strstr(scheduled(fd), expected);
+}
+
+/*
+ * Each of two sampled events has a counter. When one is closed, the events that
+ * have ridden on its counter move to the other's, and nothing is lost.
+ */
+TEST_F(shared, one_of_two_that_sample_closed)
+{
+	struct perf_event_attr attr = sampling(self->config, 5003);
+	struct perf_event_mmap_page *page;
+	int second, other = -1;
+
+	OPEN_SAMPLING(PERIOD);
+	second = open_in(&attr, variant->owner_of_cpu);
+	ASSERT_LE(0, second);
+	page = map_buffer(second, PAGES);
+	ASSERT_NE(MAP_FAILED, page);
+	attr = counting_user(PERF_TYPE_RAW, self->config);
+	/* The built-in driver has no counter for it on some CPU models. */
+	if (shares_counters()) {
+		other = open_in(&attr, variant->owner_of_cpu);
+		ASSERT_LE(0, other);
+	}
+	start_all();
+	loop(LOOPS + 123);
+	close_owner(_metadata, self);
+	if (shares_counters()) {
+		EXPECT_TRUE(is_rider_of(self->rider, second)) TH_LOG("%s", scheduled(self->rider));
+		EXPECT_TRUE(is_rider_of(other, second)) TH_LOG("%s", scheduled(other));
+	}
+	loop(LOOPS);
+	stop_all();
+	EXPECT_WITNESSED();
+	EXPECT_EQ(read_value(self->rider), read_value(second));
+	if (shares_counters())
+		EXPECT_EQ(read_value(self->rider), read_value(other));
+	EXPECT_TRUE(sampled(read_value(second), 5003, look(page).samples));
+	owned_loop(LOOPS);
+	EXPECT_WITNESSED();
+	EXPECT_EQ(read_value(self->rider), read_value(second));
+}
+
 TEST_F(shared, period_changed)
 {
 	static const __u64 periods[] = { 50021, 307, 1ULL << 40, 100003, 1009 };

@@ -359,14 +359,9 @@ impl Driver {
         } = own;
         let pmi_state = &cpu.pmi_state;
         for (head, counter) in schedule.leaving() {
-            let counts = pmi_state.uses.on(counter);
-            if !counts.is_shared() {
-                continue;
+            if pmi_state.uses.on(counter).is_shared() {
+                self.leave_counter(cx, (counter, head), riders, pmi_state, shadow);
             }
-            self.pause_shared(cx, counter, pmi_state, shadow);
-            Self::for_each_sharer(cx, riders, head, |event| {
-                self.remove_from_counter(cx, event, pmi_state)
-            });
         }
     }
 
@@ -573,14 +568,56 @@ impl Driver {
                     })
             }
         };
-        if let Some(head) = head {
-            if data.demand.key.samples() {
-                own.schedule.set_samples(head, false);
-            }
-        }
         data.ride.set_has_owner(false);
         event::leave(event);
         event.update_userpage();
+        if let Some(head) = head.filter(|_| data.demand.key.samples()) {
+            own.schedule.set_samples(head, false);
+            self.merge(cx, cpu, own, head);
+        }
+    }
+
+    /// Moves `head`, on whose counter no sampled event is left, and its riders to the counter of
+    /// another equal event, if there is one. Their counter becomes free. The PMU is disabled.
+    #[inline(never)]
+    fn merge(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState, head: EventId) {
+        let Some(other) = own.schedule.equal_to(head) else {
+            return;
+        };
+        let former = own.schedule.remove(head);
+        own.changed = true;
+        if let Some(counter) = former.as_ref().and_then(Entry::placed) {
+            let CallbackState { shadow, riders, .. } = &mut *own;
+            self.leave_counter(cx, (counter, head), riders, &cpu.pmi_state, shadow);
+        }
+        for id in own.riders.join_all(head.index(), other.index()) {
+            if own.riders_to_place.contains(id) {
+                continue;
+            }
+            if let Some((id, event)) = event_of(cx, id) {
+                self.place_rider(cx, cpu, own, (id, event));
+            }
+        }
+    }
+
+    /// Stops `counter`, and takes `head` and its riders off it.
+    fn leave_counter(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, head): (CounterId, EventId),
+        riders: &Riders,
+        pmi_state: &PmiState,
+        shadow: &mut Shadow,
+    ) {
+        if pmi_state.uses.on(counter).is_shared() {
+            self.pause_shared(cx, counter, pmi_state, shadow);
+        } else {
+            // No rider has been placed yet.
+            self.pause(cx, counter.mask() & shadow.active(), pmi_state, shadow);
+        }
+        Self::for_each_sharer(cx, riders, head, |event| {
+            self.remove_from_counter(cx, event, pmi_state);
+        });
     }
 
     /// Brings the count of `event` on the shared `counter` up to date. Any context.

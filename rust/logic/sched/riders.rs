@@ -98,8 +98,11 @@ impl Iterator for Ids {
 /// // The head leaves.
 /// assert_eq!(riders.promote(3), Some(7));
 /// assert_eq!(riders.head_of(8), Some(7));
+/// assert_eq!(riders.join_all(7, 9).collect::<Vec<_>>(), [7, 8]);
+/// assert_eq!((riders.head_of(7), riders.head_of(8)), (Some(9), Some(9)));
+/// riders.leave(7);
 /// riders.leave(8);
-/// assert!(riders.is_empty() && !riders.involve(7));
+/// assert!(riders.is_empty() && !riders.involve(9));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Riders {
@@ -194,6 +197,23 @@ impl Riders {
         Some(next)
     }
 
+    /// Lets `head`, which is no rider, and its riders ride on the counter of `other`, which is no
+    /// rider either. Returns these new riders of `other`.
+    pub fn join_all(&mut self, head: Id, other: Id) -> Ids {
+        let mut moved = Ids::NONE;
+        for id in self.riders {
+            if self.head_of(id) == Some(head) {
+                moved.insert(id);
+            }
+        }
+        moved.insert(head);
+        for id in moved {
+            // INVARIANT: All riders of `head` join, too, so in the end no rider is a head.
+            self.join(id, other);
+        }
+        moved
+    }
+
     /// Forgets all riders.
     pub const fn clear(&mut self) {
         self.riders = Ids::NONE;
@@ -211,7 +231,7 @@ mod tests {
         /// Against a map from each rider to its head.
         #[test]
         fn riders_have_the_heads_that_they_joined(
-            steps in prop::collection::vec((0..3u8, 0..MAX_IDS, 0..MAX_IDS), 0..200),
+            steps in prop::collection::vec((0..4u8, 0..MAX_IDS, 0..MAX_IDS), 0..200),
         ) {
             let mut riders = Riders::NONE;
             let mut map = BTreeMap::new();
@@ -232,6 +252,13 @@ mod tests {
                             map.remove(&next);
                             map.values_mut().filter(|it| **it == id).for_each(|it| *it = next);
                         }
+                    }
+                    3 if id != head && !any_rides => {
+                        map.values_mut().filter(|it| **it == id).for_each(|it| *it = head);
+                        map.insert(id, head);
+                        let moved: Vec<_> = riders.join_all(id, head).collect();
+                        prop_assert!(moved.contains(&id));
+                        prop_assert!(moved.iter().all(|it| map.get(it) == Some(&head)));
                     }
                     _ => {}
                 }

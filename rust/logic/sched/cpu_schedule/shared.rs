@@ -66,6 +66,45 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         equal
     }
 
+    /// Returns the event of another entry, on whose counter `event` and its riders can ride;
+    /// [`None`] if there is no such entry, or one of the two has no planned counter.
+    ///
+    /// Two entries are equal if both were sampled, and the sampled event of one has left.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// # use logic::capabilities::{Capabilities, Cpuid};
+    /// use logic::model::{constraint::Constraint, demand::{Demand, Key}};
+    /// use logic::regs::{counter::CounterMask, event_select::EventSelect, global::CountsIn};
+    /// use logic::sched::{cpu_schedule::CpuSchedule, limits::Limits};
+    /// # let cpuid = Cpuid::intel(3, 4, 3);
+    /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+    /// let mut schedule = CpuSchedule::new(&capabilities);
+    /// let sampled = Demand {
+    ///     key: Key::new(EventSelect::event(0xc4, 0), CountsIn::EVERYWHERE, true),
+    ///     ..Constraint::any_of(CounterMask::first_gp(4)).into()
+    /// };
+    /// schedule.add("first", sampled, None, &Limits::NONE).unwrap();
+    /// schedule.add("second", sampled, None, &Limits::NONE).unwrap();
+    /// assert_eq!(schedule.equal_to("first"), None);
+    ///
+    /// // The sampled event of the first entry leaves.
+    /// schedule.set_samples("first", false);
+    /// assert_eq!(schedule.equal_to("first"), Some("second"));
+    /// assert_eq!(schedule.equal_to("second"), Some("first"));
+    /// ```
+    pub fn equal_to(&self, event: T) -> Option<T> {
+        let (_, entry) = self.find(event)?;
+        entry.planned?;
+        let demand = entry.demand();
+        let mut others = self.entries().filter(|other| other.event != event);
+        let equal =
+            others.find(|other| other.planned.is_some() && demand.can_ride_on(&other.demand()));
+        Some(equal?.event)
+    }
+
     /// Returns the slot of the event on whose counter an event with this `demand` would ride in a
     /// [trial](Self::trial). `sampled` are the slots whose counters sampled events of the trial
     /// already ride on.
