@@ -1282,6 +1282,33 @@ TEST_F(equal, no_counter_is_left)
 	EXPECT_EQ(count.value, read_value(late));
 }
 
+/*
+ * An event has its counter since the event whose counter it was has left, as rpmu
+ * lists it.
+ */
+TEST_F(equal, counter_of_another)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	const __u64 begin = now_ns();
+	const char *age;
+	int first, second;
+
+	if (!shares_counters())
+		SKIP(return, "equal events do not share counters");
+	attr.disabled = 0;
+	first = perf_open(&attr, -1, last_cpu(), -1, 0);
+	second = perf_open(&attr, -1, last_cpu(), -1, 0);
+	ASSERT_LE(0, first);
+	ASSERT_LE(0, second);
+	EXPECT_TRUE(is_rider_of(second, first)) TH_LOG("%s", scheduled(second));
+	close(first);
+	age = strstr(scheduled(second), " for_ms=");
+	ASSERT_NE(NULL, age) TH_LOG("%s", scheduled(second));
+	/* Allow for the length of a tick. */
+	EXPECT_GE((now_ns() - begin) / 1000000 + 20, strtoull(age + 8, NULL, 10));
+	close(second);
+}
+
 /* Opens two more equal events than there are counters, and returns how many count all the time. */
 static int count_unhindered(struct __test_metadata *_metadata, __u64 period)
 {

@@ -564,6 +564,9 @@ impl Driver {
                         // event: then the event is not in the schedule any more.
                         own.schedule.hand_over(id, next_id, &next.data().demand);
                         own.changed |= data.branches.is_some();
+                        if let Some(counter) = event::counter(next) {
+                            next.data().last_place.arrive(counter, cpu.id);
+                        }
                         next_id
                     })
             }
