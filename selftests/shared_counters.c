@@ -1309,6 +1309,47 @@ TEST_F(equal, counter_of_another)
 	close(second);
 }
 
+/* A group that gets no counters is listed with all its members, also those that need none. */
+TEST_F(equal, group_without_counters)
+{
+	const unsigned int nr = gp_counters();
+	struct perf_event_attr attr;
+	int pinned[DIFFERENT_EVENTS], leader, member, last;
+	unsigned int i;
+
+	if (!shares_counters())
+		SKIP(return, "equal events do not share counters");
+	ASSERT_TRUE(forbid_rotation());
+	ASSERT_GE(DIFFERENT_EVENTS, nr);
+	for (i = 0; i < nr; i++) {
+		attr = different_event(i);
+		attr.disabled = 0;
+		attr.pinned = 1;
+		pinned[i] = perf_open(&attr, -1, last_cpu(), -1, 0);
+		ASSERT_LE(0, pinned[i]);
+	}
+	/* The leader is disabled until the group is complete. */
+	attr = different_event(0);
+	leader = perf_open(&attr, -1, last_cpu(), -1, 0);
+	ASSERT_LE(0, leader);
+	attr = different_event(1);
+	attr.disabled = 0;
+	member = perf_open(&attr, -1, last_cpu(), leader, 0);
+	ASSERT_LE(0, member);
+	attr.exclude_guest = 1;
+	last = perf_open(&attr, -1, last_cpu(), leader, 0);
+	ASSERT_LE(0, last);
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
+	EXPECT_EQ(0, strncmp(scheduled(last), "waits ", 6)) TH_LOG("%s", scheduled(last));
+	EXPECT_NE(NULL, strstr(scheduled(last), " members=3 ")) TH_LOG("%s", scheduled(last));
+	close(last);
+	close(member);
+	close(leader);
+	for (i = 0; i < nr; i++)
+		close(pinned[i]);
+	EXPECT_TRUE(allow_rotation(self->interval));
+}
+
 /* Opens two more equal events than there are counters, and returns how many count all the time. */
 static int count_unhindered(struct __test_metadata *_metadata, __u64 period)
 {

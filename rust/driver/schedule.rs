@@ -203,6 +203,7 @@ impl Driver {
         let all = collected.clone().fold(all, |all, it| all.or(it.constraint));
         // CAST: no more than there are counters.
         let members = (collected.count() as u32).wrapping_add(1);
+        let members = members.wrapping_add(own.riders_to_place.len());
         self.place_failed(cx, own, leader.unwrap_or(event), members, (refusal, all));
         self.let_others_pass(cx, cpu, own, event);
     }
@@ -568,7 +569,7 @@ impl Operations for Driver {
             let all = Constraint::any_of(CounterMask::EMPTY);
             let all = members.clone().fold(all, |all, it| all.or(it.constraint));
             // CAST: no more than there are counters.
-            let count = members.count() as u32;
+            let count = (members.count() as u32).wrapping_add(own.riders_to_place.len());
             self.place_failed(cx, own, leader, count, (refusal, all));
             self.let_others_pass(cx, cpu, own, leader);
         }

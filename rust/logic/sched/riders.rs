@@ -51,6 +51,11 @@ impl Ids {
         self.0[0] | self.0[1] == 0
     }
 
+    /// Returns the number of ids.
+    pub const fn len(&self) -> u32 {
+        self.0[0].count_ones().wrapping_add(self.0[1].count_ones())
+    }
+
     /// Adds `id`.
     pub const fn insert(&mut self, id: Id) {
         let (word, bit) = Self::place(id);
