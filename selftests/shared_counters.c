@@ -1350,6 +1350,29 @@ TEST_F(equal, group_without_counters)
 	EXPECT_TRUE(allow_rotation(self->interval));
 }
 
+#define MOST_ON_A_CPU	128
+
+/* A CPU has no more events than this; the schedule says so of the next one. */
+TEST_F(equal, too_many)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int i, fd[MOST_ON_A_CPU + 1];
+
+	if (!shares_counters())
+		SKIP(return, "equal events do not share counters");
+	ASSERT_TRUE(forbid_rotation());
+	attr.disabled = 0;
+	for (i = 0; i <= MOST_ON_A_CPU; i++) {
+		fd[i] = perf_open(&attr, -1, last_cpu(), -1, 0);
+		ASSERT_LE(0, fd[i]);
+	}
+	EXPECT_NE(NULL, strstr(scheduled(fd[MOST_ON_A_CPU]), "there are 128 events on this CPU"))
+		TH_LOG("%s", scheduled(fd[MOST_ON_A_CPU]));
+	for (i = 0; i <= MOST_ON_A_CPU; i++)
+		close(fd[i]);
+	EXPECT_TRUE(allow_rotation(self->interval));
+}
+
 /* Opens two more equal events than there are counters, and returns how many count all the time. */
 static int count_unhindered(struct __test_metadata *_metadata, __u64 period)
 {

@@ -362,6 +362,16 @@ impl Operations for Driver {
         Err(refusal.into())
     }
 
+    #[cold]
+    fn too_many(&self, cx: &Scheduling<'_, Self>, event: &Event<Self>) {
+        if let Some((_, mut own)) = self.own(cx) {
+            // No limits were involved.
+            own.smt.set_refused_under(Limits::NONE);
+            let reason = (Refusal::TooManyEvents, event.data().demand.constraint);
+            self.place_failed(cx, &mut own, event, 1, reason);
+        }
+    }
+
     #[inline]
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>) {
         let Some((cpu, mut own)) = self.own(cx) else {

@@ -122,6 +122,9 @@ pub enum Refusal {
     Sampling,
     /// No counter of this machine can count the event. EINVAL.
     NoCounter,
+    /// The CPU has the maximum number of events, most of which share counters. EINVAL, from adding
+    /// events to a busy PMU.
+    TooManyEvents,
     /// The events do not fit on the counters together. EINVAL, from the validation of a group and
     /// from adding events to a busy PMU.
     DoesNotFit(Shortage),
@@ -230,6 +233,7 @@ impl fmt::Display for Refusal {
             Self::EveryBranch => "a sample of every branch needs BTS",
             Self::Sampling => "the driver cannot pass overflows to the perf core",
             Self::NoCounter => "no counter of this CPU can count the event",
+            Self::TooManyEvents => "there are 128 events on this CPU, the maximum",
             Self::ExtraRegisterTaken => "the events need more values than there are extra registers",
             Self::ExtraRegisterLimited => "the core's other thread has the extra register",
             Self::DoesNotFit(shortage) | Self::Limited(shortage) => return shortage.fmt(f),

@@ -365,7 +365,10 @@ impl<T: Operations> Callbacks<T> {
             let cx = unsafe { Scheduling::add(PmuDisabled::new(cx)) };
             let events = &pmu.cpu_state(&cx).events;
             // SAFETY: This is `add`. The entry is removed below or by `del_callback()`.
-            let id = unsafe { events.insert(event) }.ok_or(EINVAL)?;
+            let Some(id) = (unsafe { events.insert(event) }) else {
+                pmu.ops().too_many(&cx, this);
+                return Err(EINVAL);
+            };
             let state = if start { 0 } else { STOPPED | UPTODATE };
             this.set_id(Some(id));
             this.state().store(state, Relaxed);

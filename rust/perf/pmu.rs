@@ -157,6 +157,10 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// [`commit_txn`](Self::commit_txn).
     fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result;
 
+    /// Called instead of [`add`](Self::add) if there are [`MAX_EVENTS`](super::MAX_EVENTS) events
+    /// on the CPU. The event gets no place.
+    fn too_many(&self, _cx: &Scheduling<'_, Self>, _event: &Event<Self>) {}
+
     /// Removes an event. Unless it [is stopped](Event::is_stopped), first stops it as
     /// [`stop`](Self::stop) does.
     fn del(&self, cx: &PmuDisabled<'_, Self>, id: EventId, event: &Event<Self>);

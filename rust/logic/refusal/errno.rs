@@ -61,6 +61,7 @@ impl Refusal {
             | Self::NoSuchCacheId
             | Self::CacheEventImpossible
             | Self::ExtraRegisterValue
+            | Self::TooManyEvents
             | Self::ExtraRegisterTaken
             | Self::ExtraRegisterLimited
             | Self::PreciseCounting
