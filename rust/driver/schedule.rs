@@ -31,10 +31,7 @@ use super::{
 use crate::{
     kern::percpu::CpuCellGuard,
     logic::{
-        model::{
-            constraint::Constraint,
-            demand::Demand, //
-        },
+        model::constraint::Constraint,
         refusal::Refusal,
         regs::counter::CounterMask,
         sched::{
@@ -134,32 +131,24 @@ impl Driver {
         stays
     }
 
-    /// Adds the demand of the events that [stay](Self::stays) to `group`. Fails if there are too
-    /// many.
+    /// Adds the demand of the events that [stay](Self::stays) to `group`. Returns a bit for each of
+    /// them, in the order of the schedule's entries. Fails if there are too many.
     #[inline(never)]
     fn push_lasting(
         cx: &OnCpu<'_, Self>,
         (schedule, riders): (&CpuSchedule<EventId>, &Riders),
         group: &mut Group<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<u64, Refusal> {
+        let mut lasting = 0;
+        let mut bit = 1u64;
         for entry in schedule.entries() {
             if Self::stays(cx, riders, entry) {
                 group.push_demand(&entry.demand())?;
+                lasting |= bit;
             }
+            bit = bit.wrapping_shl(1);
         }
-        Ok(())
-    }
-
-    /// Returns whether an event with this `demand` can ride on the counter of an event that
-    /// [stays](Self::stays).
-    #[inline(never)]
-    fn rides_on_lasting(
-        cx: &OnCpu<'_, Self>,
-        (schedule, riders): (&CpuSchedule<EventId>, &Riders),
-        demand: &Demand,
-    ) -> bool {
-        let mut entries = schedule.entries();
-        entries.any(|it| demand.can_ride_on(&it.demand()) && Self::stays(cx, riders, it))
+        Ok(lasting)
     }
 
     /// Returns whether the `waiting` group fits beside the pinned events of `schedule`, within
@@ -173,10 +162,14 @@ impl Driver {
         limits: &Limits,
     ) -> bool {
         let mut group = Group::new(&self.hardware.pmu.capabilities, limits);
-        let mut verdict = Self::push_lasting(cx, (schedule, riders), &mut group);
+        let Ok(lasting) = Self::push_lasting(cx, (schedule, riders), &mut group) else {
+            return false;
+        };
+        let mut among_sampled = lasting;
+        let mut verdict = Ok(());
         waiting.for_each_event(|event| {
             let demand = &event.data().demand;
-            if verdict.is_ok() && !Self::rides_on_lasting(cx, (schedule, riders), demand) {
+            if verdict.is_ok() && !schedule.could_ride(demand, lasting, &mut among_sampled) {
                 verdict = group.push_demand(demand);
             }
         });

@@ -123,6 +123,51 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         None
     }
 
+    /// Returns whether an event with this `demand` could ride on the counter of one of the entries
+    /// in `among`, which has a bit for each entry, in the order of [`entries`](Self::entries). If
+    /// the event is sampled, removes that entry from `among_sampled`, the entries on whose counters
+    /// sampled events could ride.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// # use logic::capabilities::{Capabilities, Cpuid};
+    /// use logic::model::{constraint::Constraint, demand::{Demand, Key}};
+    /// use logic::regs::{counter::CounterMask, event_select::EventSelect, global::CountsIn};
+    /// use logic::sched::{cpu_schedule::CpuSchedule, limits::Limits};
+    /// # let cpuid = Cpuid::intel(3, 4, 3);
+    /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+    /// let mut schedule = CpuSchedule::new(&capabilities);
+    /// let branches = |samples| Demand {
+    ///     key: Key::new(EventSelect::event(0xc4, 0), CountsIn::EVERYWHERE, samples),
+    ///     ..Constraint::any_of(CounterMask::first_gp(4)).into()
+    /// };
+    /// schedule.add("branches", branches(false), None, &Limits::NONE).unwrap();
+    /// let mut among_sampled = 1;
+    /// assert!(schedule.could_ride(&branches(true), 1, &mut among_sampled));
+    /// // Only one of the events on a counter is sampled.
+    /// assert!(!schedule.could_ride(&branches(true), 1, &mut among_sampled));
+    /// assert!(schedule.could_ride(&branches(false), 1, &mut among_sampled));
+    /// assert!(!schedule.could_ride(&branches(false), 0, &mut 0));
+    /// ```
+    #[inline(never)]
+    pub fn could_ride(&self, demand: &Demand, among: u64, among_sampled: &mut u64) -> bool {
+        let samples = demand.key.samples();
+        let among = if samples { *among_sampled } else { among };
+        let mut bit = 1u64;
+        for entry in self.entries() {
+            if among & bit != 0 && demand.can_ride_on(&entry.demand()) {
+                if samples {
+                    *among_sampled &= !bit;
+                }
+                return true;
+            }
+            bit = bit.wrapping_shl(1);
+        }
+        false
+    }
+
     /// Records whether `event`, or an event that rides on its counter, is sampled.
     pub fn set_samples(&mut self, event: T, samples: bool) {
         if let Some((slot, _)) = self.find(event) {
