@@ -251,8 +251,26 @@ impl Driver {
             own.riders_to_place.insert(id.index());
         } else {
             self.place_rider(cx, cpu, own, (id, event));
+            self.let_others_join(cx, cpu, own, event);
         }
         true
+    }
+
+    /// Closes the txn of a group whose events all share counters of others, and places them.
+    // A function of its own, so that its stack is free in other commits.
+    #[inline(never)]
+    pub(super) fn commit_riders(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+    ) {
+        let first = { own.riders_to_place }.next();
+        own.schedule.cancel();
+        self.place_riders_of_txn(cx, cpu, own);
+        if let Some((_, event)) = first.and_then(|first| event_of(cx, first)) {
+            self.let_others_join(cx, cpu, own, event);
+        }
     }
 
     /// Places the riders of a group that has been placed.

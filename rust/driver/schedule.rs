@@ -544,9 +544,7 @@ impl Operations for Driver {
         let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
         let own = &mut *own;
         let Some(id) = own.schedule.collected().next().map(|entry| entry.event) else {
-            // All events of the group share counters.
-            own.schedule.cancel();
-            self.place_riders_of_txn(cx, cpu, own);
+            self.commit_riders(cx, cpu, own);
             return Ok(());
         };
         let counters_only = CountersOnly::of(&own.schedule);
