@@ -111,6 +111,8 @@ impl Driver {
                 pmi_state.uses.on(counter).arrive(data.way());
                 data.turn.arrive();
                 data.last_place.arrive(counter, cpu.id);
+                // The event may have been a rider before.
+                data.ride.set_has_owner(false);
                 if event.is_stopped() {
                     event::hold(event, counter);
                     // Clears the index on the event's page: a stopped event has none, and the
