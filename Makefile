@@ -71,8 +71,8 @@ bench:
 
 stress:
 	@scripts/stress $(if $(KINDS),--kinds "$(KINDS)") $(if $(SEED),--seed "$(SEED)") $(if $(CALLS),--calls "$(CALLS)") \
-		$(if $(ROUNDS),--rounds "$(ROUNDS)") $(if $(PMIS),--pmis "$(PMIS)") $(if $(MODELS),--models "$(MODELS)") \
-		$(if $(PARALLEL),--parallel)
+		$(if $(STEPS),--steps "$(STEPS)") $(if $(ROUNDS),--rounds "$(ROUNDS)") $(if $(PMIS),--pmis "$(PMIS)") \
+		$(if $(MODELS),--models "$(MODELS)") $(if $(PARALLEL),--parallel)
 
 check:
 	@scripts/check
@@ -130,8 +130,9 @@ help:
 	@echo "                    and run them in guests"
 	@echo "make bench          measure operations on events on both drivers: register writes, instructions, shares;"
 	@echo "                    ROWS='rotate-*' DRIVERS=built-in,rpmu for a part, CPU=icelake, zen2 or zen4"
-	@echo "make stress         random calls, storms of loads, hotplug and overflows, failing allocations (KERNEL=debug);"
-	@echo "                    KINDS=fuzz,nmi MODELS=Haswell SEED=7 CALLS=10000 ROUNDS=50 PMIS=1000 for a part;"
+	@echo "make stress         random calls, storms of loads, hotplug and overflows, equal events, failing allocations"
+	@echo "                    (KERNEL=debug);"
+	@echo "                    KINDS=fuzz,nmi MODELS=Haswell SEED=7 CALLS=10000 STEPS=10000 ROUNDS=50 PMIS=1000 for a part;"
 	@echo "                    PARALLEL=1 for CPUs that really run in parallel"
 	@echo "make check          check the format, the layers, links, shell scripts, C and stacks; run clippy"
 	@echo "make configs        compile rpmu.ko for a kernel without some of the stock kernel's options"

@@ -16,10 +16,12 @@
 #				on them (stress/rounds.c)
 #		nmi		overflows on every counter as fast as possible,
 #				without and with the NMI watchdog on rpmu
+#		shared		random steps on equal events (shared_random.c)
 #		failures	inject a failure into each allocation of loading
 #				and opening
-#	rpmu.seed=N		the seed of the random calls
+#	rpmu.seed=N		the seed of the random calls and steps
 #	rpmu.calls=N		the number of random calls
+#	rpmu.steps=N		the number of random steps on equal events
 #	rpmu.rounds=N		the number of loads, and of CPUs taken offline
 #	rpmu.pmis=N		the number of PMIs without the watchdog, and again with it
 #	rpmu.part=N,M		the Nth of M parts of the failures
@@ -30,6 +32,7 @@
 
 SEED=$(cmdline seed)
 CALLS=$(cmdline calls)
+STEPS=$(cmdline steps)
 ROUNDS=$(cmdline rounds)
 PMIS=$(cmdline pmis)
 LIST=$(cmdline stress)
@@ -208,6 +211,28 @@ storms() {
 	./nmi_storm "$PMIS" && watchdog 1 && ./nmi_storm "$PMIS" && watchdog 0 && all_is_well
 }
 
+shared() {
+	ensure_loaded && shared_pieces && ensure_unloaded && all_is_well
+}
+
+# shared_pieces: makes the steps in whole pieces, because shared_random fails if it has compared few counts.
+shared_pieces() {
+	seed=$((SEED * 1000))
+	made=0
+	while [ "$made" -lt "$STEPS" ]; do
+		if ! ./shared_random "$PIECE" "$seed" >/tmp/shared; then
+			because "shared_random $PIECE $seed"
+			grep -E '^(#|not ok)' /tmp/shared | sed 's/^/# /'
+			return 1
+		fi
+		grep ' steps in ' /tmp/shared
+		all_is_well || return 1
+		made=$((made + PIECE))
+		seed=$((seed + 1))
+		progress "$made of $STEPS steps"
+	done
+}
+
 # shellcheck disable=SC2086 # words
 failures() {
 	# When allocations fail, the kernel prints a backtrace, and warns about a module's
@@ -262,7 +287,7 @@ if looks_for_leaks; then
 	echo clear >$LEAKS
 fi
 run_test load_neighbours
-for name in $(echo "${LIST:-fuzz,loads,hotplug,nmi,failures}" | tr , ' '); do
+for name in $(echo "${LIST:-fuzz,loads,hotplug,nmi,shared,failures}" | tr , ' '); do
 	log_mark "$name"
 	progress "$name"
 	run_test "$name"
