@@ -25,8 +25,8 @@ found() {
 # hangs: hangs the last CPU; succeeds if the watchdog reports that CPU.
 hangs() {
 	cpu=$(($(nproc) - 1))
-	# Keep the CPU busy first. Unloading a module may have paused the watchdog; then it would mistake the new hang
-	# for the last one, which it has already reported.
+	# Keep the CPU busy first. After a report, the watchdog reports no other hang of the CPU before a check has found
+	# the CPU alive, and it skips a check after touch_nmi_watchdog().
 	timeout 3 taskset -c "$cpu" ./counted branches 4000000000
 	before_hang=$(found)
 	log_mark watchdog
@@ -90,8 +90,8 @@ busy_is_not_stuck() {
 	return 1
 }
 
-# The length of a hang in rounds of stuck.ko's loop. The watchdog reports a lockup after three overflows, each after a
-# number of cycles.
+# The length of a hang in rounds of stuck.ko's loop, not in seconds: the watchdog's counter counts cycles. A timer
+# interrupt may have run shortly before the hang, so that only the second overflow or a later one detects it.
 rounds=1000000000
 echo 1 >/proc/sys/kernel/watchdog_thresh
 echo 0 >/proc/sys/kernel/soft_watchdog

@@ -6,8 +6,8 @@
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/install/scripts.sh
 
-Calls each script with --help and with an unknown option, interrupts a script that waits for another, and lets a build fail
-because the disk is full." "${1:-}"
+Calls each script with --help and with an unknown option, interrupts a script that waits for another, runs scripts/clean, and
+checks the error for a build log that reports a full disk." "${1:-}"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -52,11 +52,11 @@ product=\$("$work/inner")
 END
 chmod +x "$work/inner" "$work/outer"
 
-# Send SIGINT to all processes in the foreground, like Ctrl-C.
+# Sends SIGINT to the process group of the scripts, as Ctrl-C does to the foreground's.
 says_once_that_it_was_interrupted() {
 	local status=0 tries=0
 	set -m
-	# A run in the background ignores SIGINT, and so would the scripts.
+	# If this test was started in the background, it ignores SIGINT, and the scripts would inherit that.
 	env --default-signal=INT -u RPMU_OUTERMOST "$work/outer" >"$said" 2>&1 &
 	set +m
 	until grep -q waiting "$said" || ((++tries > 100)); do sleep 0.1; done
@@ -82,7 +82,7 @@ removes_all_products() {
 	local names name other mine=$work/checkout status=0
 	mkdir -p "$mine"
 	cp -r "$top/scripts" "$mine"
-	# Names in the form NAME-KEY or, if the target is part of the key, NAME-KEY-TARGET.
+	# Names in the form NAME-KEY or, if the product depends on a kernel, NAME-KEY-target.
 	mapfile -t names < <(cd "$top" && grep -rhoE '[$]cache/[a-z-]+-[$][(]key "[$]top"[)](-[$])?' scripts selftests |
 		sed -E 's/^[$]cache\///; s/[$][(]key "[$]top"[)]/KEY/; s/-[$]$/-target/' | sort -u)
 	(

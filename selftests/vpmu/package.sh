@@ -20,7 +20,8 @@ said=$work/said
 
 because() { tail -n 20 "$said" | sed 's/^/# /'; }
 
-# ends STATUS WORDS ARGUMENT…: vpmu-run ends with that status, and its output contains the words.
+# ends STATUS WORDS ARGUMENT…: runs vpmu-run; succeeds if it ends with that status, and a line of its output matches WORDS,
+# an extended regular expression.
 ends() {
 	local want=$1 words=$2 status=0
 	shift 2

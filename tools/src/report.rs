@@ -62,14 +62,15 @@ pub struct Report {
     pub repeats_from: Option<usize>,
     /// Changes that would help, cheapest first. Empty if every event counts all the time.
     pub changes: Vec<Change>,
-    /// Runs in each of which all events count all the time. `None` if one run is enough.
+    /// The split of the command into runs whose events count all the time. `None` if every event
+    /// counts all the time already.
     pub runs: Option<Runs>,
 }
 
 /// The machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct MachineReport {
-    /// The perf tool's name.
+    /// The perf tool's name for the model, such as `haswellx`.
     pub model: &'static str,
     /// The microarchitecture.
     pub name: &'static str,
@@ -88,9 +89,10 @@ pub struct MachineReport {
 /// One event.
 #[derive(Clone, Debug, Serialize)]
 pub struct EventReport {
-    /// The name that perf shows: the event as written in the list, or the name that its terms give.
+    /// The name that perf shows: the value of the term `name=`, or else the event as written in the
+    /// list.
     pub name: String,
-    /// The number of its command: 0, or that of a command beside it, from 1 on.
+    /// The number of its command: 0 for the planned command, from 1 on for those of `--beside`.
     #[serde(skip_serializing_if = "is_zero")]
     pub beside: usize,
     /// Index of its group, in the order of the lists.

@@ -95,7 +95,8 @@ pub use intel::westmere::WESTMERE;
 pub use topdown_file::TopdownFile;
 
 /// Intel's models: big cores by age, then small cores by age. The architectural models, [`GENERIC`]
-/// and [`GENERIC_V5`], are not in the list: they are for processors without a table.
+/// and [`GENERIC_V5`], are not in the list: they are for processors for which neither this driver
+/// nor mainline has a table.
 pub const INTEL_MODELS: &[&Model] = &[
     &CORE2,
     &NEHALEM,

@@ -37,8 +37,8 @@ use kernel::{
     },
 };
 
-/// The amount that [`Handler::direct`] has added to `active_events`. It is never too high, so that
-/// no event of a tracer is missed.
+/// The amount that [`Handler::direct`] has added to `active_events`. While that changes, it is too
+/// low rather than too high, so that [`Handler::serves_others`] misses no event of a tracer.
 static OWN: AtomicI32 = AtomicI32::new(0);
 
 /// The function that the built-in driver's NMI handler calls.
@@ -133,8 +133,8 @@ impl Handler {
 ///
 /// # Invariants
 ///
-/// The static call calls another function than its own, `before`, and `active_events` has been
-/// incremented once for it.
+/// The static call is directed to another function, and `before` is its previous target.
+/// `active_events` has been incremented once for this object.
 pub(in crate::x86) struct Directed {
     handler: Handler,
     before: *mut c_void,

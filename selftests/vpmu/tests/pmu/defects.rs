@@ -96,10 +96,10 @@ fn nothing_leaks_unless_the_sibling_counts() {
     for (selected, global, leaks) in [
         (0, 0xf, false),
         (INSTRUCTIONS | USR, 0xf, false), // not enabled
-        (INSTRUCTIONS | EN, 0xf, false),  // at no level
+        (INSTRUCTIONS | EN, 0xf, false),  // at no privilege level
         (INSTRUCTIONS | COUNTS, 0xd, false),
         (INSTRUCTIONS | COUNTS, 0x2, true),
-        (INSTRUCTIONS | EN | (1 << 17), 0x2, true), // not at the present level
+        (INSTRUCTIONS | EN | (1 << 17), 0x2, true), // for the kernel only, in user mode
     ] {
         let [mut a, mut b] = core(model, model.defects.usual());
         select(&mut a, 1, LOADS | COUNTS);
@@ -227,7 +227,7 @@ fn transactions_corrupt_counter_3_on_schedule() {
             assert_eq!(pmu.rdpmc(3), Ok(before));
             assert_eq!(read(&pmu, 0x189), INSTRUCTIONS | COUNTS);
         } else {
-            // It has been rewritten and counts from there.
+            // The previous round restarted counter 3 from 0.
             assert_eq!(pmu.rdpmc(3), Ok(SCHEDULE as u64 - 1));
         }
         retire(&mut pmu, 1);
@@ -248,7 +248,7 @@ fn force_abort_protects_counter_3() {
     write(&mut pmu, TSX_FORCE_ABORT, 1);
     retire(&mut pmu, 5 * SCHEDULE / 2);
     assert_eq!(pmu.rdpmc(3), Ok(5 * SCHEDULE as u64 / 2));
-    // The schedule continues.
+    // Instructions that retired under force abort count towards the schedule.
     write(&mut pmu, TSX_FORCE_ABORT, 0);
     retire(&mut pmu, SCHEDULE / 2 - 1);
     assert_eq!(read(&pmu, 0x189), INSTRUCTIONS | COUNTS);

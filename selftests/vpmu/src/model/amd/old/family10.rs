@@ -3,8 +3,8 @@
 //! Family 10h: BKDG 31116, "Performance Counter Events".
 //!
 //! Each core has four counters at the old MSRs, and any event counts on any of them. Events of the
-//! northbridge, whose codes end in E0h to FFh, count on counters that all cores of the node share;
-//! a core's event counts the accesses of that core.
+//! northbridge, whose codes end in E0h to FFh, count on counters that all cores of the node share.
+//! In this model, such an event counts only the accesses of the core that selected it.
 
 use super::event;
 use crate::event::amd::Meaning::{
@@ -37,7 +37,7 @@ pub(in crate::model::amd) const MODEL: Model = model(
     },
 );
 
-/// The counters.
+/// The mask of all four counters.
 const ANY: u8 = 0xf;
 
 #[rustfmt::skip]
