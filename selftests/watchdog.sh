@@ -25,8 +25,9 @@ found() {
 # hangs: hangs the last CPU; succeeds if the watchdog reports that CPU.
 hangs() {
 	cpu=$(($(nproc) - 1))
-	# Keep the CPU busy first. After a report, the watchdog reports no other hang of the CPU before a check has found
-	# the CPU alive, and it skips a check after touch_nmi_watchdog().
+	# Keep the CPU busy first, so that the watchdog's counter overflows and the watchdog checks the CPU. After a
+	# report, it reports no other hang of the CPU until a check has found the CPU alive. It skips a check after
+	# touch_nmi_watchdog().
 	timeout 3 taskset -c "$cpu" ./counted branches 4000000000
 	before_hang=$(found)
 	log_mark watchdog

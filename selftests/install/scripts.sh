@@ -29,8 +29,8 @@ each() {
 	return $((status || ${#scripts[@]} < 20))
 }
 
-# run STATUS WORDS ARGUMENT SCRIPT: succeeds if SCRIPT ends with that status (! for any but 0) and prints WORDS. Runs in
-# an empty directory, because DKMS's scripts would create files there.
+# run STATUS WORDS ARGUMENT SCRIPT: succeeds if SCRIPT ends with that status (! for any but 0) and prints WORDS. Runs
+# SCRIPT in an empty directory: DKMS's scripts would change files in the current one if they did not end at ARGUMENT.
 run() {
 	local status=0 said
 	mkdir -p "$work/empty"
@@ -77,7 +77,8 @@ names_the_full_disk_last() {
 	! bash "$work/full" >"$said" 2>&1 && [[ $(tail -n 1 "$said") == 'rpmu: error: rpmu.ko could not be built: a disk is full: '* ]]
 }
 
-# Makes the directories in the cache that the scripts use for a checkout's products, and runs scripts/clean of a copy.
+# Makes a checkout with only the scripts, and all product directories of checkouts in an empty cache. Succeeds if
+# scripts/clean of that checkout removes its products and, with --cache, those of all checkouts, but no other directory.
 removes_all_products() {
 	local names name other mine=$work/checkout status=0
 	mkdir -p "$mine"

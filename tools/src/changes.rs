@@ -47,7 +47,7 @@ pub struct Change {
     pub events: Option<String>,
 }
 
-/// A split into runs, in each of which all events count all the time.
+/// The split of a command into runs whose events count all the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Runs {
     /// The events of each run, in perf's syntax.
@@ -256,9 +256,9 @@ fn unpin(group: &mut Wanted) {
     }
 }
 
-/// Splits the countable events of the command into the fewest runs in each of which all count all
-/// the time. Keeps the groups, except for groups that never fit: of these, only slots and topdown
-/// metrics stay together.
+/// Splits the countable events of the command into runs whose events count all the time, as few
+/// runs as the search finds. Keeps the groups, except for groups that never fit: of these, only
+/// slots and topdown metrics stay together.
 pub fn runs(request: &Request, opened: &Opened) -> Runs {
     let machine = &request.machine;
     let place = Place {

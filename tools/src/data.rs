@@ -15,7 +15,7 @@ const EVENTS: &str = include_str!("../data/events");
 pub struct List {
     /// The list's letter in the file.
     letter: char,
-    /// The perf tool's name, such as `haswellx`.
+    /// The perf tool's name for the models, such as `haswellx`.
     pub name: &'static str,
     /// The CPUID family: 6 for Intel's lists, others for AMD's.
     pub family: u16,

@@ -55,7 +55,8 @@ pub struct Opened {
 /// A requested event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The name that perf shows: the event as written in the list, or the name that its terms give.
+    /// The name that perf shows: the value of the term `name=`, or else the event as written in the
+    /// list.
     pub name: String,
     /// The counters and registers that it needs; `None` for a software event, for an event of
     /// another PMU, and for an event that was refused before this was known.

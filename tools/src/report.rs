@@ -74,7 +74,7 @@ pub struct MachineReport {
     pub model: &'static str,
     /// The microarchitecture.
     pub name: &'static str,
-    /// Hardware threads of a core.
+    /// Hardware threads of a core: `on` (two), `offline` (two, one of them offline) or `off` (one).
     pub smt: Smt,
     /// The counters of a thread.
     pub counters: Vec<String>,
@@ -101,8 +101,8 @@ pub struct EventReport {
     pub grouped: bool,
     /// Set if its group is pinned.
     pub pinned: bool,
-    /// The counters that can count it; `None` for a software event, and for an event of another
-    /// PMU.
+    /// The counters that can count it; `None` for a software event, for an event of another PMU,
+    /// and for an event whose attributes the driver refuses.
     pub counters: Option<String>,
     /// Set if another PMU than the core's counts it.
     #[serde(skip_serializing_if = "is_false")]

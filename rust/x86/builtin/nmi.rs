@@ -149,7 +149,7 @@ unsafe impl Sync for Directed {}
 impl Drop for Directed {
     fn drop(&mut self) {
         OWN.store(0, Ordering::Relaxed);
-        // First, so that the built-in driver is never called without events.
+        // Decrement before redirecting, so that the built-in driver is never called without events.
         self.handler.active().add(-1, Relaxed);
         self.handler.redirect(self.before);
     }

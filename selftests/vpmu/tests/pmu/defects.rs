@@ -132,7 +132,7 @@ fn nothing_leaks_between_cores_or_with_one_thread_a_core() {
     for threads in [1, 2] {
         let [mut a, mut b] = [0, 1].map(|index| {
             let thread = match threads {
-                // Two cores of two threads, or of one.
+                // Two cores in both cases, with two threads each or with one each.
                 2 => Thread::new(Core::new(2), index),
                 _ => Thread::new(Core::new(1), 0),
             };

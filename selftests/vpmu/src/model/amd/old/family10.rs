@@ -2,9 +2,10 @@
 
 //! Family 10h: BKDG 31116, "Performance Counter Events".
 //!
-//! Each core has four counters at the old MSRs, and any event counts on any of them. Events of the
-//! northbridge, whose codes end in E0h to FFh, count on counters that all cores of the node share.
-//! In this model, such an event counts only the accesses of the core that selected it.
+//! Each core has four counters at the old MSRs, and any event counts on any of them. For events of
+//! the northbridge, whose codes end in E0h to FFh, all cores of a node share the counters with the
+//! same number: only the last such event that any core has selected counts. In this model, such an
+//! event counts only the accesses of the core that selected it.
 
 use super::event;
 use crate::event::amd::Meaning::{

@@ -37,7 +37,7 @@ pub(in crate::model::amd) const MODEL: Model = model(
     },
 );
 
-/// The counters.
+/// The mask of all four counters.
 const ANY: u8 = 0xf;
 
 #[rustfmt::skip]
