@@ -25,9 +25,9 @@ found() {
 # hangs: hangs the last CPU; succeeds if the watchdog reports that CPU.
 hangs() {
 	cpu=$(($(nproc) - 1))
-	# Keep the CPU busy first, so that the watchdog's counter overflows and the watchdog checks the CPU. After a
-	# report, it reports no other hang of the CPU until a check has found the CPU alive. It skips a check after
-	# touch_nmi_watchdog().
+	# Keep the CPU busy first, so that the watchdog's counter overflows and the watchdog checks the CPU: after a
+	# report, it reports no other hang of the CPU until a check has found the CPU alive. One overflow may not be
+	# enough, as touch_nmi_watchdog() makes the watchdog skip a check.
 	timeout 3 taskset -c "$cpu" ./counted branches 4000000000
 	before_hang=$(found)
 	log_mark watchdog
@@ -45,7 +45,8 @@ hangs() {
 	return 1
 }
 
-# watched TEST: runs the test with the watchdog on, with an overflow each second.
+# watched TEST: runs the test with the watchdog on. As watchdog_thresh is 1, its counter overflows every cpu_khz * 1000
+# cycles.
 watched() {
 	echo 1 >/proc/sys/kernel/nmi_watchdog
 	"$@"

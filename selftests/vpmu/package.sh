@@ -78,7 +78,7 @@ check package.program ends 0 '^hello$' --program /usr/bin/printf --file "$work/C
 # The guest mounts file systems on /tmp, /run and /dev/shm, but must not hide files below them.
 mkdir "$work/nc"
 cp /usr/bin/printf "$work/nc/a"
-# shellcheck disable=SC2016 # the guest's
+# shellcheck disable=SC2016 # the guest's shell expands $1
 check package.programs_below_mounts ends 0 '^a in /tmp, b in /run, c in /dev/shm$' --program "$work/nc/a" \
 	--file /usr/bin/printf:/run/nc/b --file /usr/bin/printf:/dev/shm/nc/c -- \
 	sh -c '"$1/a" "a in /tmp, " && /run/nc/b "b in /run, " && /dev/shm/nc/c "c in /dev/shm\n"' sh "$work/nc"

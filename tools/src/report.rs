@@ -299,7 +299,7 @@ fn rides(plan: &Plan) -> Vec<Vec<Ride>> {
     let configurations = plan.simulation.configurations.iter().zip(&plan.intervals);
     for (configuration, intervals) in configurations.filter(|(_, intervals)| **intervals > 0.0) {
         for (counter, rider, head) in configuration.riders() {
-            // The watchdog's event is not in the report.
+            // `Report::events` has no entry for the watchdog's event.
             let Some(rides) = rides.get_mut(rider) else {
                 continue;
             };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The split of events into the fewest runs in each of which all events count all the time.
+//! The split of events into runs whose events count all the time, as few runs as the search finds.
 //!
 //! First fit gives an upper bound, and the capacity of the counters a lower bound. Between the two,
 //! a complete search tries every number of runs, up to a limit on its effort.
@@ -73,7 +73,7 @@ impl Place<'_> {
         !masks().any(crowded) && validate(&events, self.machine, self.policy).is_ok()
     }
 
-    /// Splits units, each of which fits alone, into the fewest runs.
+    /// Splits units, each of which fits alone, into as few runs as the search finds.
     pub fn split(&self, units: &[Unit]) -> Split {
         let mut units = units.to_vec();
         forget_unique_keys(&mut units, self.always);

@@ -80,7 +80,8 @@ impl Handler {
     /// Returns `active_events`.
     fn active(&self) -> &Atomic<i32> {
         // CAST: an `atomic_t` is an `int`.
-        // SAFETY: By the type invariant the pointer is to an `atomic_t` that is never freed.
+        // SAFETY: By the type invariant the pointer is to an `atomic_t` that is never freed. All
+        // accesses to it are atomic.
         unsafe { Atomic::<i32>::from_ptr(self.active.as_ptr().cast()) }
     }
 

@@ -99,7 +99,7 @@ fn nothing_leaks_unless_the_sibling_counts() {
         (INSTRUCTIONS | EN, 0xf, false),  // at no privilege level
         (INSTRUCTIONS | COUNTS, 0xd, false),
         (INSTRUCTIONS | COUNTS, 0x2, true),
-        (INSTRUCTIONS | EN | (1 << 17), 0x2, true), // for the kernel only, in user mode
+        (INSTRUCTIONS | EN | (1 << 17), 0x2, true), // OS only: counts nothing in user mode
     ] {
         let [mut a, mut b] = core(model, model.defects.usual());
         select(&mut a, 1, LOADS | COUNTS);
