@@ -77,9 +77,9 @@ names_the_full_disk_last() {
 	! bash "$work/full" >"$said" 2>&1 && [[ $(tail -n 1 "$said") == 'rpmu: error: rpmu.ko could not be built: a disk is full: '* ]]
 }
 
-# Makes a checkout with only the scripts and, in an empty cache, every product of it, of a copy of it and of another
-# checkout, as empty directories. Succeeds if scripts/clean of that checkout removes its products and its copy's, and
-# with --cache those of all checkouts, but no other directory.
+# Copies the scripts into a new checkout. Fills a new cache with empty directories, one for each product of the new
+# checkout, of a copy of it, and of another checkout. Succeeds if the new checkout's scripts/clean removes only its own
+# products and its copy's, and scripts/clean --cache the products of all checkouts, but no other directory.
 removes_all_products() {
 	local names name other mine=$work/checkout status=0
 	mkdir -p "$mine"
