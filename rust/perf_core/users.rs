@@ -52,8 +52,8 @@ impl fmt::Display for Name {
 /// A kind of user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UserKind {
-    /// The NMI watchdog: kernel-owned events that are pinned to a CPU and sample cycles. One per
-    /// CPU if it is on.
+    /// The NMI watchdog: kernel-owned events that have `attr.pinned`, count a CPU and sample a
+    /// generic hardware event. The watchdog has one per CPU while it is on.
     Watchdog,
     /// A guest's virtual PMU: kernel-owned events that do not count in the host.
     Guest,

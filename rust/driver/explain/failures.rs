@@ -43,8 +43,8 @@ pub(in crate::driver) struct Failure {
 }
 
 impl Failure {
-    /// Describes the failure of `event`, with whose group `members` events were tried, on this CPU
-    /// now.
+    /// Describes the failure of `event` on this CPU now. `members` is the number of events of its
+    /// group that were tried.
     fn now<T: Operations>(event: &Event<T>, members: u32, explanation: Explanation) -> Self {
         Self {
             when: Ticks::now(),
@@ -78,7 +78,8 @@ impl Failures {
         Ok(Self { slots, next: 0 })
     }
 
-    /// Records a failure of `event`. If the event has no slot, it gets the slot of the oldest one.
+    /// Records a failure of `event`. An event without a slot gets a free one or, if all are in use,
+    /// the one assigned longest ago.
     pub(in crate::driver) fn push<T: Operations>(
         &mut self,
         event: &Event<T>,

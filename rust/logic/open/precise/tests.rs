@@ -117,7 +117,7 @@ fn cycles_have_an_alias() {
             assert_eq!(alias(pmu, level), *expected, "{} {level}", pmu.model.name);
         }
     }
-    // Cycles with a filter have no alias, nor have cycles that need not be precise.
+    // Cycles with edge detection have no alias, nor have cycles with a `precise_ip` of 0.
     let edges = sampled(EventType::Raw, CYCLES_SELECTED | EventSelect::EDGE, 1);
     let select = open(&skylake(), &edges).unwrap().select;
     assert_eq!(select.code(), CYCLES_SELECTED);
@@ -159,7 +159,7 @@ fn simple_samples_need_the_address_alone() {
     };
     for pmu in [&haswell(), &skylake(), &ice_lake()] {
         assert!(needs_address_only(pmu, 2, 0) && needs_address_only(pmu, 3, st::CPU));
-        // The address of the next instruction.
+        // With a `precise_ip` of 1, a sample has the address of the next instruction.
         assert!(!needs_address_only(pmu, 1, 0));
         for part in [
             st::ADDR,
@@ -179,7 +179,7 @@ fn simple_samples_need_the_address_alone() {
             );
         }
     }
-    // Nehalem's records do not have the address.
+    // Nehalem's records do not have the address of the instruction itself.
     assert!(!needs_address_only(&nehalem(), 2, 0));
 }
 

@@ -71,7 +71,7 @@ fn half_of_the_counters_beside_a_sibling() {
             limit: 2
         }))
     );
-    // The limit applies from the first corrupting event on, whatever its place in the group.
+    // One corrupting event, at any place in the group, limits the whole group.
     for (group, fits) in [
         (&[0x00c4, 0x00c5, 0x0108, 0x0149][..], true),
         (&[0x00c4, 0x00c5, 0x01d1], false),
