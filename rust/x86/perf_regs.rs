@@ -147,7 +147,7 @@ impl<'a> PerfRegs<'a> {
     /// Replaces RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI and R8 to R15.
     pub fn set_general(&mut self, general: &[u64; 16]) {
         let regs = &mut self.raw.regs;
-        // CAST: registers have 64 bits, here and below.
+        // CAST: `usize` has 64 bits, here and above.
         [
             regs.ax, regs.cx, regs.dx, regs.bx, regs.sp, regs.bp, regs.si, regs.di, regs.r8,
             regs.r9, regs.r10, regs.r11, regs.r12, regs.r13, regs.r14, regs.r15,

@@ -97,7 +97,7 @@ impl Model {
         self.needs.is_empty()
     }
 
-    /// Returns the topdown metrics in PERF_METRICS, if this register exists.
+    /// Returns the topdown metrics of the model, whether or not the CPU has PERF_METRICS.
     pub fn metrics(&self) -> CounterMask {
         let metrics = self.event_constraints.iter().filter(|it| it.is_metric());
         metrics.fold(CounterMask::EMPTY, |all, it| {

@@ -128,7 +128,7 @@ impl EventConstraint {
 
     /// Matches every event with an event code from `first` to `last`, both included.
     pub const fn events(first: u8, last: u8, counters: u64) -> Self {
-        assert!(first < last, "an empty range");
+        assert!(first < last, "a range of fewer than two codes");
         let size = (last - first) as u64;
         Self::new(first as u64, size, EventSelect::EVENT, counters)
     }

@@ -78,7 +78,7 @@ impl PebsEvent {
 
     /// Matches every event with an event code from `first` to `last`, both included, without flags.
     pub const fn events(first: u8, last: u8, counters: u64) -> Self {
-        assert!(first < last, "an empty range");
+        assert!(first < last, "a range of fewer than two codes");
         let mask = EventSelect::EVENT | Self::FLAGS;
         Self::new(first as u64, last as u64, mask, counters)
     }

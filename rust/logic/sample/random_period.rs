@@ -6,7 +6,7 @@
 //! instruction. The generator is SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom
 //! Number Generators", 2014): one word of state, which may have any value, and no lock.
 //!
-//! Any context, NMI included: the module only contains wrapping integer arithmetic.
+//! Any context, NMI included: the module only contains integer arithmetic that cannot panic.
 
 /// The random part of an event's sample periods: `rand_mask` and `rand_seed` of attr.config3.
 ///

@@ -159,7 +159,8 @@ fn simple_samples_need_the_address_alone() {
     };
     for pmu in [&haswell(), &skylake(), &ice_lake()] {
         assert!(needs_address_only(pmu, 2, 0) && needs_address_only(pmu, 3, st::CPU));
-        // With a `precise_ip` of 1, a sample has the address of the next instruction.
+        // With a `precise_ip` of 1, samples need the next instruction's address, from the record's
+        // registers.
         assert!(!needs_address_only(pmu, 1, 0));
         for part in [
             st::ADDR,
