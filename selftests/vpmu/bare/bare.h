@@ -124,6 +124,16 @@ struct bare {
 #define LBR_AMD	0x40
 
 extern struct bare bare;
+
+/*
+ * Returns the number of the highest bit of an address: addresses have 57 bits on
+ * models with five-level paging, which are those with adaptive PEBS, or else 48.
+ */
+static inline unsigned int address_sign(void)
+{
+	return bare.model->pebs_format == 4 ? 56 : 47;
+}
+
 const struct model *find_model(u32 vfm);
 
 #define for_each_counter(c)	for_each_set_bit(c, &bare.counters, 64)

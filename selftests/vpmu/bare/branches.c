@@ -560,6 +560,7 @@ static void lbr_registers(void)
 	u32 info = architectural() ? MSR_ARCH_LBR_INFO_0 : MSR_LBR_INFO_0;
 	int i, j, depth = bare.lbr_depth;
 	struct run run = prepare(&everything);
+	u64 sign = BIT_ULL(address_sign());
 	u32 eax, ebx, ecx, edx;
 
 	stop(&run);
@@ -575,8 +576,8 @@ static void lbr_registers(void)
 			same(rd(from + i), addresses[j], "FROM %d", i);
 			same(rd(to + i), addresses[j], "TO %d", i);
 		}
-		expect(wr_faults(from + i, BIT_ULL(47)), "FROM %d: address", i);
-		expect(wr_faults(to + i, BIT_ULL(47)), "TO %d: address", i);
+		expect(wr_faults(from + i, sign), "FROM %d: address", i);
+		expect(wr_faults(to + i, sign), "TO %d: address", i);
 		/* The flag in FROM */
 		expect(wr_faults(from + i, BIT_ULL(63)) == has_info(), "FROM %d: flag", i);
 		/* Without TSX, a part of the address */

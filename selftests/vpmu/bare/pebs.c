@@ -220,9 +220,7 @@ static void registers(void)
 {
 	const struct model *m = bare.model;
 	u64 four = GENMASK_ULL(3, 0), bits = four | four << 32;
-	/* Addresses have 48 bits, or 57 with five-level paging. */
-	unsigned int sign = adaptive() ? 56 : 47;
-	unsigned int bit;
+	unsigned int sign = address_sign(), bit;
 
 	if (adaptive())
 		bits = bare.counters;
