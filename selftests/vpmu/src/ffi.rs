@@ -414,7 +414,7 @@ mod tests {
         let first = HEADER.find("    VPMU_INSTRUCTIONS,").unwrap();
         let last = HEADER.find("    VPMU_RETIRED_COUNTS").unwrap();
         assert_eq!(
-            HEADER[first..last].matches("VPMU_").count(),
+            HEADER[first..last].matches("    VPMU_").count(),
             retired::REPORTED
         );
         // The values of `enum vpmu_counting` follow from its order.
