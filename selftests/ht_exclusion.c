@@ -42,19 +42,6 @@ OWN_COUNTERS()
 #define RANDOM_STEPS	1000
 #define ROUNDS		20
 
-static bool has_erratum(void)
-{
-	switch (cpu_number()) {
-	case 0x2a: /* Sandy Bridge */
-	case 0x2d:
-	case 0x3a: /* Ivy Bridge */
-	case 0x3e:
-		return true;
-	default:
-		return cpu_model() == MODEL_HASWELL;
-	}
-}
-
 /* Returns the config of CYCLE_ACTIVITY.STALLS_L1D_PENDING, also for counter 2 only. */
 static __u64 stalls_config(void)
 {
@@ -77,7 +64,7 @@ FIXTURE_SETUP(ht_exclusion)
 
 	self->vm = -1;
 	ASSERT_TRUE(read_line(MUX_INTERVAL, self->interval, sizeof(self->interval)));
-	if (!has_erratum())
+	if (!threads_corrupt())
 		SKIP(return, "these CPUs do not have the erratum");
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      line, sizeof(line)));
@@ -100,7 +87,7 @@ FIXTURE_SETUP(ht_rotation)
 {
 	char line[32], *end;
 
-	if (!has_erratum())
+	if (!threads_corrupt())
 		SKIP(return, "these CPUs do not have the erratum");
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      line, sizeof(line)));
@@ -795,6 +782,50 @@ TEST_F(ht_exclusion, counts_are_right)
 	waitpid(noise, NULL, 0);
 }
 
+/*
+ * A CPU's event of branches counts branches, and a task's event of instructions
+ * counts, although another event of the CPU has left. For the task's event, the CPU's
+ * stay on their counters.
+ *
+ * On the built-in driver, the last one counts instructions, on the fixed counter.
+ * x86_pmu_del(), arch/x86/events/core.c, moves the pointers in event_constraint[] to
+ * lower indices, but not what they point to in constraint_list[]. There
+ * dyn_constraint(), intel/core.c, gives the new event the constraint of the last one,
+ * which had that index. Without the other one that stays, the event of instructions
+ * gets no counter, as none has the smallest weight any more.
+ */
+TEST_F(ht_exclusion, constraints_after_another_has_left)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	int leaving, staying, last, arriving;
+	__u64 before, count;
+
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver confuses their constraints");
+	attr.disabled = 0;
+	ASSERT_TRUE(run_on(self->a));
+	leaving = perf_open(&attr, -1, self->a, -1, 0);
+	staying = perf_open(&attr, -1, self->a, -1, 0);
+	last = perf_open(&attr, -1, self->a, -1, 0);
+	ASSERT_LE(0, leaving);
+	ASSERT_LE(0, staying);
+	ASSERT_LE(0, last);
+	close(leaving);
+	attr.config = RAW_INSTRUCTIONS;
+	arriving = perf_open_self(&attr, -1);
+	ASSERT_LE(0, arriving);
+	before = read_value(last);
+	branch_loop(100000);
+	count = read_value(last) - before;
+	/* Each pass has four branches and two other instructions. */
+	EXPECT_LE(400000, count);
+	EXPECT_GE(401000, count);
+	EXPECT_LE(600000, read_value(arriving));
+	close(arriving);
+	close(last);
+	close(staying);
+}
+
 /* Returns the percentage of the time since @before that the event was on a counter. */
 static double share_since(int fd, const struct one_count *before)
 {
@@ -1086,7 +1117,7 @@ FIXTURE_SETUP(ht_ten_events)
 {
 	char line[32];
 
-	if (!has_erratum() || cpu_model() != MODEL_HASWELL)
+	if (!threads_corrupt() || cpu_model() != MODEL_HASWELL)
 		SKIP(return, "the events are Haswell's");
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      line, sizeof(line)));
@@ -1150,7 +1181,7 @@ TEST(one_thread_per_core)
 
 	ASSERT_TRUE(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			      line, sizeof(line)));
-	if (!has_erratum() || strpbrk(line, ",-"))
+	if (!threads_corrupt() || strpbrk(line, ",-"))
 		SKIP(return, "these CPUs do not have the erratum, or two threads per core");
 	for (i = 0; i < 4; i++) {
 		attr = counting(PERF_TYPE_RAW, config[i]);

@@ -242,6 +242,18 @@ unsigned int cpu_number(void)
 	return ((eax >> 12) & 0xf0) | ((eax >> 4) & 0xf);
 }
 
+bool threads_corrupt(void)
+{
+	switch (cpu_model()) {
+	case MODEL_SANDY_BRIDGE:
+	case MODEL_IVY_BRIDGE:
+	case MODEL_HASWELL:
+		return true;
+	default:
+		return false;
+	}
+}
+
 enum cpu_model cpu_model(void)
 {
 	switch (cpu_number()) {

@@ -335,6 +335,12 @@ unsigned int cpu_number(void);
 enum cpu_model cpu_model(void);
 
 /*
+ * Returns whether events can corrupt the counts of the core's other thread, if there
+ * is one: errata BJ122, BV98 and HSD29 of Sandy Bridge to Haswell.
+ */
+bool threads_corrupt(void);
+
+/*
  * Returns whether the CPU is one of the two whose event codes some tests need.
  */
 bool is_haswell_or_skylake(void);

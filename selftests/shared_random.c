@@ -29,6 +29,10 @@
  *		and after.
  *
  * The same seed makes the same steps.
+ *
+ * On Sandy Bridge to Haswell with two threads per core, the built-in driver confuses
+ * the constraints of events: constraints_after_another_has_left of ht_exclusion.c. A
+ * test that fails there is skipped.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -93,6 +97,7 @@ static struct event events[SLOTS];
 static int cpus;
 static int places = CGROUP;	/* without CGROUP, where it cannot be had */
 static bool shares;		/* equal events share a counter */
+static bool confuses;		/* the driver confuses constraints: see above */
 static unsigned int most;		/* the maximum of open events in this round */
 static unsigned int widest;		/* the most counters that a CPU needed in this round */
 static char taken[MOST_STEPS + 1];	/* the steps of this round: 'a' is case 0 of step() */
@@ -786,6 +791,22 @@ static void play_round(void)
 				close_event(&events[i]);
 }
 
+static bool has_siblings(void)
+{
+	char line[32];
+
+	return read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", line,
+			 sizeof(line)) && strpbrk(line, "-,");
+}
+
+static void result(bool passed, const char *name)
+{
+	if (!passed && confuses)
+		ksft_test_result_skip("%s: the built-in driver confuses constraints\n", name);
+	else
+		ksft_test_result(passed, "%s\n", name);
+}
+
 int main(int argc, char **argv)
 {
 	struct sample_limits limits;
@@ -797,6 +818,7 @@ int main(int argc, char **argv)
 	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
 	state = (seed + 1) * 0x9e3779b97f4a7c15ULL;
 	shares = shares_counters();
+	confuses = !on_rpmu() && threads_corrupt() && has_siblings();
 	end = argc > 1 ? strtoul(argv[1], NULL, 0) : shares ? STEPS : FEW_STEPS;
 	cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	if (cpus > MAX_CPUS)
@@ -821,12 +843,12 @@ int main(int argc, char **argv)
 		       rotated, slow);
 	ksft_print_msg("%lu reads of pages, %lu moves between control groups, %lu times offline\n",
 		       paged, moved, offline);
-	ksft_test_result(!wrong_equal && compared > steps / 50, "equal\n");
+	result(!wrong_equal && compared > steps / 50, "equal");
 	if (is_tcg())
-		ksft_test_result(!wrong_sums && summed > (shares ? steps / 500 : 0), "sums\n");
+		result(!wrong_sums && summed > (shares ? steps / 500 : 0), "sums");
 	else
 		ksft_test_result_skip("sums: other programs run\n");
-	ksft_test_result(!wrong_fit && full > steps / 10, "fit\n");
+	result(!wrong_fit && full > steps / 10, "fit");
 	ksft_test_result(!wrong_page && paged > steps / 500, "pages\n");
 	ksft_finished();
 }
