@@ -160,7 +160,7 @@ pub const BROADWELL: Model = Model {
     extra_register_events: EXTRA_REGISTER_EVENTS,
     offcore_scope: Scope::Thread,
     ht_erratum: None,
-    // Observed on real machines; probably erratum BDE70.
+    // Erratum BDM126: these counters do not count an event that counts only user mode.
     need_kernel_mode: CounterMask::from_bits(0xf0),
     clearing_events: &[],
     acknowledge: Acknowledge::Late,
