@@ -16,7 +16,7 @@ vpmu_cpu() {
 		avx512{f,dq,cd,bw,vl,ifma,vbmi,vbmi2,vnni,bitalg,-vpopcntdq,-fp16,-bf16} avx-vnni gfni vpclmulqdq
 		bus-lock-detect serialize tsx-ldtrk amx-{bf16,tile,int8,fp16} prefetchiti
 		avx-ifma avx-vnni-int8 avx-ne-convert mcdt-no spec-ctrl ssbd arch-capabilities
-		cldemote movdiri movdir64b core-capability split-lock-detect)
+		cldemote movdiri movdir64b core-capability split-lock-detect mpx)
 	case $cpu in
 	EPYC* | phenom* | Opteron*)
 		# The PMU itself reports perfctr-core.

@@ -27,6 +27,7 @@ models=(
 	'Icelake-Server:Icelake:8:8:AnyThread deprecated'
 	'SapphireRapids:Sapphire Rapids:8:8:AnyThread deprecated'
 	'GraniteRapids:Granite Rapids:8:8:AnyThread deprecated'
+	'Denverton,model=122:Goldmont plus:4:4:full-width counters'
 	'Snowridge:Tremont:4:4:AnyThread deprecated'
 	'SierraForest,model=190:Gracemont:6:6:AnyThread deprecated'
 	'SierraForest:Crestmont:8:8:AnyThread deprecated'
@@ -161,7 +162,7 @@ for model in "${models[@]}"; do
 		[[ -z $two ]] || check "$name: no PEBS" lacks 'PEBS fmt'
 		case $cpu in
 		phenom | Opteron* | EPYC | EPYC-Rome | EPYC-Milan) records='' ;;
-		Skylake* | Icelake* | Sapphire* | Granite* | Snowridge* | SierraForest*) records=32 ;;
+		Skylake* | Icelake* | Sapphire* | Granite* | Denverton* | Snowridge* | SierraForest*) records=32 ;;
 		*) records=16 ;;
 		esac
 		if [[ -n $records ]]; then
@@ -193,7 +194,7 @@ for model in "${models[@]}"; do
 	boot "$cpu" 2,1 "models-$name" --pebs
 	case $cpu in
 	Haswell | Broadwell) format=2+ ;;
-	Skylake*) format=3+ ;;
+	Skylake* | Denverton*) format=3+ ;;
 	Icelake* | Sapphire* | Granite* | Snowridge* | SierraForest*) format=4+-baseline ;;
 	*) format=1+ ;;
 	esac

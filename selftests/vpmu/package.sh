@@ -53,7 +53,7 @@ all_models() {
 	local model
 	"$work/vpmu-run" --help >"$said"
 	for model in $("$top/scripts/guest" --help | sed -n '/--cpu MODEL/,/^  --smp/p' |
-		grep -oE '(Nehalem|Westmere|SandyBridge|IvyBridge|Haswell|Broadwell|Skylake|Icelake|Sapphire|Granite|Snowridge|SierraForest|phenom|Opteron|EPYC)([A-Za-z0-9_=,-]*[A-Za-z0-9])?'); do
+		grep -oE '(Nehalem|Westmere|SandyBridge|IvyBridge|Haswell|Broadwell|Skylake|Icelake|Sapphire|Granite|Denverton|Snowridge|SierraForest|phenom|Opteron|EPYC)([A-Za-z0-9_=,-]*[A-Za-z0-9])?'); do
 		grep -qE "(^|[ (])$model([ ,)]|$)" "$said" || {
 			echo "no $model" >>"$said"
 			return 1

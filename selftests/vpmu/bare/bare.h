@@ -74,6 +74,8 @@ struct model {
 	u8 offcore_rsp;
 	bool offcore_per_core;
 	u16 offcore_event;
+	/* their bits, on small cores */
+	u64 offcore_bits[2];
 	bool frontend;
 	u8 slots_per_cycle;
 	/* shares in MSR_PERF_METRICS; 0: the register does not exist */
@@ -84,6 +86,8 @@ struct model {
 	/* PEBS_REC_FMT of IA32_PERF_CAPABILITIES, and if there is PS_EN */
 	u8 pebs_format;
 	bool pebs_store;
+	/* all counters sample any event, beside those of format 4 */
+	bool pebs_extended;
 	/*
 	 * the event of load latency, used on counter 0; 0 if it is Nehalem's or
 	 * 0x01cd, used on counter 3

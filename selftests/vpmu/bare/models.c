@@ -44,6 +44,17 @@ static const struct branch_class ice_lake_branches[] = {
 	{ }
 };
 
+static const struct branch_class goldmont_plus_branches[] = {
+	{ "all",		0x00c4, 5, 0, 30511711 },
+	{ "conditional",	0x7ec4, 2, 0, 30306100 },
+	{ "conditional taken",	0xfec4, 1, -1, 30306100 - 200008 },
+	{ "near call",		0xf9c4, 1, 0, 2003 },
+	{ "near return",	0xf7c4, 1, 0, 2303 },
+	{ "taken",		0x80c4, 4, -1, 30310398 + 1305 },
+	{ "far",		0xbfc4, 0, 0, 1305 },
+	{ }
+};
+
 static const struct branch_class tremont_branches[] = {
 	{ "all",		0x00c4, 5, 0, 30511711 },
 	{ "conditional",	0x7ec4, 2, 0, 30306100 },
@@ -293,6 +304,25 @@ static const struct model models[] = {
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
 	}, {
+		.name = "Goldmont Plus",
+		.vfm = INTEL_ATOM_GOLDMONT_PLUS,
+		.version = 4,
+		.generals = { 4, 4 },
+		.fixed = 3,
+		.events = 7,
+		.any_thread = true,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.offcore_event = 0x01b7,
+		.offcore_bits = { 0x760005ffbf, 0x360005ffbf },
+		.lbr_format = 7,
+		.lbr_depth = 32,
+		.pebs_format = 3,
+		.pebs_extended = true,
+		.no_load_latency = true,
+		.branches = goldmont_plus_branches,
+		.placed = tremont_placed,
+	}, {
 		.name = "Tremont",
 		.vfm = INTEL_ATOM_TREMONT_D,
 		.version = 5,
@@ -302,6 +332,7 @@ static const struct model models[] = {
 		.full_width = true,
 		.offcore_rsp = 2,
 		.offcore_event = 0x01b7,	/* OCR */
+		.offcore_bits = { 0x800ff0ffffff9fff, 0x000ff0ffffff9fff },
 		.lbr_format = 7,
 		.lbr_depth = 32,
 		.pebs_format = 4,
@@ -318,6 +349,7 @@ static const struct model models[] = {
 		.full_width = true,
 		.offcore_rsp = 2,
 		.offcore_event = 0x01b7,	/* OCR */
+		.offcore_bits = { 0x8003f03fffffffff, 0x0003f03fffffffff },
 		.lbr_format = 0x3f,
 		.lbr_depth = 32,
 		.pebs_format = 4,
@@ -335,6 +367,7 @@ static const struct model models[] = {
 		.full_width = true,
 		.offcore_rsp = 2,
 		.offcore_event = 0x01b7,	/* OCR */
+		.offcore_bits = { 0x800ff3ffffffffff, 0x000ff3ffffffffff },
 		.lbr_format = 0x3f,
 		.lbr_depth = 32,
 		.pebs_format = 4,

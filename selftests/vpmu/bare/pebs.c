@@ -48,6 +48,12 @@ static bool adaptive(void)
 	return bare.model->pebs_format == 4;
 }
 
+/* All counters sample any event. */
+static bool extended(void)
+{
+	return adaptive() || bare.model->pebs_extended;
+}
+
 /* In words; for the adaptive format, the basic group. */
 static unsigned int record_size(void)
 {
@@ -222,7 +228,7 @@ static void registers(void)
 	u64 four = GENMASK_ULL(3, 0), bits = four | four << 32;
 	unsigned int sign = address_sign(), bit;
 
-	if (adaptive())
+	if (extended())
 		bits = bare.counters;
 	else if (m->pebs_store)
 		bits |= BIT_ULL(63);
@@ -256,7 +262,7 @@ static void instructions(void)
 		e.counter = i % 4;
 		check_event(&e, periods[i], 0);
 	}
-	if (adaptive()) {
+	if (extended()) {
 		e.counter = FIXED;
 		check_event(&e, 98, 0);
 	}
@@ -496,7 +502,7 @@ static void not_precise(void)
 	prepare(0);
 	start_event(&e, 98);
 	run_loop(0);
-	same(area.index > area.base, adaptive(), "records of cycles");
+	same(area.index > area.base, extended(), "records of cycles");
 }
 
 static void start_lbr(void)

@@ -266,7 +266,7 @@ static void perf_capabilities(void)
 	expect(wr_faults(MSR_IA32_PERF_CAPABILITIES, value), "PERF_CAPABILITIES can be written");
 }
 
-/* Request and response bits of each generation; there may be others. */
+/* Request and response bits of each generation of big cores; there may be others. */
 static void extra_registers(void)
 {
 	u64 bits = bare.model->full_width ? BIT_ULL(0) | BIT_ULL(16) | BIT_ULL(37) :
@@ -274,8 +274,11 @@ static void extra_registers(void)
 	u64 reserved = bare.model->full_width ? GENMASK_ULL(63, 38) : GENMASK_ULL(63, 16);
 	int i;
 
-	for (i = 0; i < bare.model->offcore_rsp; i++)
-		check_bits(MSR_OFFCORE_RSP_0 + i, bits, ~(bits | reserved));
+	for (i = 0; i < bare.model->offcore_rsp; i++) {
+		u64 all = bare.model->offcore_bits[i];
+
+		check_bits(MSR_OFFCORE_RSP_0 + i, all ?: bits, all ? 0 : ~(bits | reserved));
+	}
 	if (!bare.model->no_load_latency)
 		check_bits(MSR_PEBS_LD_LAT_THRESHOLD, GENMASK_ULL(15, 0), 0);
 	/* event, bubble length and bubble width */

@@ -46,13 +46,16 @@ pub(crate) struct Missing {
 /// the built-in driver uses it for L1-dcache-loads and L1-dcache-stores (`snb_hw_cache_event_ids`,
 /// MEM_UOP_RETIRED.LOADS and .STORES).
 ///
-/// OCR has two unit masks, one for each register, in Intel's own lists of small cores; the kernel's
-/// copies have the first one only.
+/// OCR, OFFCORE_RESPONSE before Tremont, has two unit masks, one for each register, in Intel's own
+/// lists of small cores; the kernel's copies have the first one only.
+///
+/// Goldmont Plus's list has page walks by size (DTLB_LOAD_MISSES, 02H, 04H, 08H of 08H;
+/// DTLB_STORE_MISSES, of 49H). The kernel's `glp_hw_cache_event_ids` has all sizes together (0EH).
 ///
 /// The snoop responses of Crestmont (27H, with a register for each of two unit masks) are in no
 /// list, but in the kernel's `intel_cmt_extra_regs`. By declaration, their register alone decides
 /// what they count; any counter counts them.
-pub(crate) const MISSING: [Missing; 7] = [
+pub(crate) const MISSING: [Missing; 10] = [
     Missing {
         lists: "sandybridge jaketown ivybridge ivytown",
         event: 0xd0,
@@ -65,6 +68,27 @@ pub(crate) const MISSING: [Missing; 7] = [
         event: 0xd0,
         umask: 0xf2,
         same_as: "MEM_UOPS_RETIRED.ALL_STORES",
+        register: None,
+    },
+    Missing {
+        lists: "goldmontplus",
+        event: 0xb7,
+        umask: 0x02,
+        same_as: "OFFCORE_RESPONSE",
+        register: Some("Offcore(1)"),
+    },
+    Missing {
+        lists: "goldmontplus",
+        event: 0x08,
+        umask: 0x0e,
+        same_as: "MEM_UOPS_RETIRED.DTLB_MISS_LOADS",
+        register: None,
+    },
+    Missing {
+        lists: "goldmontplus",
+        event: 0x49,
+        umask: 0x0e,
+        same_as: "MEM_UOPS_RETIRED.DTLB_MISS_STORES",
         register: None,
     },
     Missing {

@@ -78,6 +78,7 @@ fn branches(event: &str) -> &'static str {
         "COND_TAKEN" | "TAKEN_JCC" => "ConditionalTaken",
         "NOT_TAKEN" | "COND_NTAKEN" => "NotTaken",
         "NEAR_TAKEN" | "TAKEN" => "NearTaken",
+        "ALL_TAKEN_BRANCHES" => "Taken",
         "NEAR_CALL" | "NEAR_CALL_R3" | "CALL" => "NearCall",
         "REL_CALL" => "DirectCall",
         "REL_JMP" => "DirectJump",
@@ -196,7 +197,7 @@ const WALKS: [(&str, u32, u32); 5] = [
     ("WALK_COMPLETED MISS_CAUSES_A_WALK MISS_CAUSED_WALK ANY DEMAND_LD_WALK_COMPLETED DEMAND_LD_MISS_CAUSES_A_WALK", 0, WHOLE),
     ("WALK_COMPLETED_4K", 64, WHOLE),
     ("WALK_COMPLETED_2M_4M LARGE_WALK_COMPLETED LARGE_PAGE_WALK_COMPLETED", 4, 64),
-    ("WALK_COMPLETED_1G", 0, 4),
+    ("WALK_COMPLETED_1G WALK_COMPLETED_1GB", 0, 4),
     ("WALK_DURATION WALK_PENDING WALK_CYCLES WALK_ACTIVE DEMAND_LD_WALK_DURATION", 0, 24 * WHOLE),
 ];
 

@@ -18,6 +18,7 @@ pub(crate) use spec::{
     Offcore,
     Pebs,
     PebsFormat,
+    Sampled,
     CAP_FW_WRITE,
     CAP_PERF_METRICS,
     CAP_SMM_FREEZE,
@@ -27,7 +28,7 @@ pub(crate) use spec::{
 };
 
 /// Intel's models.
-pub static INTEL_MODELS: [Model; 16] = intel::MODELS;
+pub static INTEL_MODELS: [Model; 17] = intel::MODELS;
 /// AMD's models.
 pub static AMD_MODELS: [Model; amd::COUNT] = amd::MODELS;
 

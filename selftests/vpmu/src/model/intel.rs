@@ -5,6 +5,7 @@
 mod broadwell;
 mod crestmont;
 mod golden_cove;
+mod goldmont_plus;
 mod gracemont;
 mod haswell;
 mod ice_lake;
@@ -25,7 +26,7 @@ use super::spec::Model;
 const FAMILY: u32 = 6;
 
 /// Intel's models.
-pub(super) const MODELS: [Model; 16] = [
+pub(super) const MODELS: [Model; 17] = [
     nehalem::MODEL,
     westmere::MODEL,
     sandy_bridge::MODEL,
@@ -39,6 +40,7 @@ pub(super) const MODELS: [Model; 16] = [
     ice_lake::CLIENT,
     golden_cove::MODEL,
     redwood_cove::MODEL,
+    goldmont_plus::MODEL,
     tremont::MODEL,
     gracemont::MODEL,
     crestmont::MODEL,

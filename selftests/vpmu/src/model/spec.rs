@@ -153,6 +153,7 @@ impl LbrFormat {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pebs {
     pub(crate) format: PebsFormat,
+    pub(crate) sampled: Sampled,
     /// Precise store: IA32_PEBS_ENABLE\[63\] adds the address to the records of events of stores.
     pub(crate) precise_store: bool,
     /// Mask of the counters that count load latency if PEBS is switched on, beside those in the
@@ -164,6 +165,16 @@ pub(crate) struct Pebs {
     /// A record's basic group has the cycles between the retirements of the previous instruction
     /// and of the record's (IA32_PERF_CAPABILITIES.PEBS_TIMING_INFO).
     pub(crate) retire_latency: bool,
+}
+
+/// The counters and events that PEBS samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sampled {
+    /// The first four general counters, and the events that the list calls precise. In
+    /// IA32_PEBS_ENABLE, bits 35:32 are these counters' load latency.
+    Listed,
+    /// All counters, the fixed ones included, and any event (Extended PEBS).
+    All,
 }
 
 /// The layout of records (SDM vol. 3, 20.3.1.1.1, 20.3.6.2, 20.3.8.1 and 20.9). The discriminants

@@ -25,7 +25,10 @@ use super::state::Pmu;
 use crate::counter::Counter;
 use crate::event;
 use crate::inject::Injected;
-use crate::model::PebsFormat;
+use crate::model::{
+    PebsFormat,
+    Sampled, //
+};
 use crate::retired::{
     self,
     Retired, //
@@ -56,7 +59,7 @@ const CAP_BASELINE: u64 = 1 << 14;
 /// IA32_PERF_CAPABILITIES.PEBS_TIMING_INFO.
 const CAP_TIMING: u64 = 1 << 17;
 
-/// Number of the counters that have PEBS, up to Skylake.
+/// Number of the counters that have PEBS, without Extended PEBS.
 const FIRST_FOUR: usize = 4;
 
 /// Maximum number of instructions of a block of QEMU. A counter that is nearer to its next record
@@ -132,6 +135,11 @@ impl Pmu {
             .is_some_and(|pebs| pebs.format == PebsFormat::Adaptive)
     }
 
+    /// Returns whether all counters sample any event (Extended PEBS).
+    pub(super) fn is_extended(&self) -> bool {
+        self.pebs.is_some_and(|pebs| pebs.sampled == Sampled::All)
+    }
+
     /// Returns the fields of IA32_PERF_CAPABILITIES for PEBS.
     pub(super) fn pebs_capabilities(&self) -> u64 {
         let Some(pebs) = self.pebs else {
@@ -158,10 +166,9 @@ impl Pmu {
         }
     }
 
-    /// Returns whether general counter `index` samples an event precisely. With the adaptive format
-    /// any counter samples any event (Extended PEBS).
+    /// Returns whether general counter `index` samples an event precisely.
     pub(super) fn samples_precisely(&self, select: Select, index: usize) -> bool {
-        self.is_adaptive() || index < FIRST_FOUR && select.is_precise(self.model, index)
+        self.is_extended() || index < FIRST_FOUR && select.is_precise(self.model, index)
     }
 
     /// Returns the counters that are enabled in IA32_PEBS_ENABLE and sample their event precisely,
@@ -174,8 +181,8 @@ impl Pmu {
         let general = self.regs.general[..self.generals].iter().zip(0..);
         let precise = general.filter(|(general, _)| general.precise);
         let precise = precise.fold(0, |mask, (_, i)| mask | (1 << i));
-        // Up to Skylake, these bits are for load latency.
-        let fixed = if self.is_adaptive() {
+        // Without Extended PEBS, these bits are for load latency.
+        let fixed = if self.is_extended() {
             !0 << FIXED_SHIFT
         } else {
             0

@@ -42,6 +42,7 @@ use super::{
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const GOLDMONT_PLUS: u32 = 122;
 const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
 const CRESTMONT: u32 = 175;
@@ -62,7 +63,7 @@ const KERNEL: u64 = 0xffff_ffff_8100_0000;
 const USER: u64 = 0x40_0000;
 
 /// The models, their records, and the base of the MSRs: FROM, TO, INFO.
-const LEGACY: [(u32, u32, [u32; 3]); 9] = [
+const LEGACY: [(u32, u32, [u32; 3]); 10] = [
     (NEHALEM, 16, [0x680, 0x6c0, 0]),
     (WESTMERE, 16, [0x680, 0x6c0, 0]),
     (SANDY_BRIDGE, 16, [0x680, 0x6c0, 0]),
@@ -71,6 +72,7 @@ const LEGACY: [(u32, u32, [u32; 3]); 9] = [
     (BROADWELL, 16, [0x680, 0x6c0, 0]),
     (SKYLAKE, 32, [0x680, 0x6c0, 0xdc0]),
     (ICE_LAKE, 32, [0x680, 0x6c0, 0xdc0]),
+    (GOLDMONT_PLUS, 32, [0x680, 0x6c0, 0xdc0]),
     (TREMONT, 32, [0x680, 0x6c0, 0xdc0]),
 ];
 
@@ -162,10 +164,9 @@ fn writable(pmu: &mut Pmu, msr: u32) -> u64 {
 fn reserved_bits() {
     for (model, ..) in LEGACY {
         let mut pmu = pmu(model);
-        let call_stack = if matches!(model, HASWELL | BROADWELL | SKYLAKE | ICE_LAKE | TREMONT) {
-            EN_CALLSTACK
-        } else {
-            0
+        let call_stack = match model {
+            NEHALEM | WESTMERE | SANDY_BRIDGE | IVY_BRIDGE => 0,
+            _ => EN_CALLSTACK,
         };
         assert_eq!(writable(&mut pmu, SELECT), 0x1ff | call_stack, "{model}");
         // Canonical addresses, of 57 bits on processors with five-level paging; bit 63 of FROM is a
@@ -176,9 +177,13 @@ fn reserved_bits() {
             48
         };
         let address = (1 << (width - 1)) - 1;
-        let (from, negative) = if matches!(model, SKYLAKE | ICE_LAKE | TREMONT) {
-            // The flags of TSX are missing on Tremont.
-            let tsx = if model == TREMONT { 0 } else { 3 << 61 };
+        let (from, negative) = if matches!(model, SKYLAKE | ICE_LAKE | GOLDMONT_PLUS | TREMONT) {
+            // The flags of TSX are missing on small cores.
+            let tsx = if matches!(model, GOLDMONT_PLUS | TREMONT) {
+                0
+            } else {
+                3 << 61
+            };
             assert_eq!(writable(&mut pmu, 0xdc0), MISPRED | tsx | 0xffff);
             (address, !address)
         } else {
@@ -224,7 +229,7 @@ fn formats() {
         let flagged = match model {
             // FROM has a flag, from Haswell on with the flags of TSX below.
             HASWELL | BROADWELL => from & (u64::MAX >> 3) | MISPRED,
-            SKYLAKE | ICE_LAKE | TREMONT => from,
+            SKYLAKE | ICE_LAKE | GOLDMONT_PLUS | TREMONT => from,
             _ => from | MISPRED,
         };
         assert_eq!(
@@ -323,7 +328,7 @@ fn filters_by_level() {
                 0
             };
             let flags = |ip| {
-                if matches!(model, SKYLAKE | ICE_LAKE | TREMONT) {
+                if matches!(model, SKYLAKE | ICE_LAKE | GOLDMONT_PLUS | TREMONT) {
                     ip
                 } else {
                     ip & !MISPRED & !flags

@@ -44,6 +44,7 @@ use super::{
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const GOLDMONT_PLUS: u32 = 122;
 const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
 const CRESTMONT: u32 = 175;
@@ -59,7 +60,7 @@ const OVF_DS_BUFFER: u64 = 1 << 62;
 const ADAPTIVE: u64 = 1 << 34;
 
 /// The models: CPUID model, format, size of a record without the adaptive groups.
-const MODELS: [(u32, u64, u64); 13] = [
+const MODELS: [(u32, u64, u64); 14] = [
     (NEHALEM, 1, 0xb0),
     (WESTMERE, 1, 0xb0),
     (SANDY_BRIDGE, 1, 0xb0),
@@ -70,10 +71,17 @@ const MODELS: [(u32, u64, u64); 13] = [
     (ICE_LAKE, 4, 0x20),
     (GOLDEN_COVE, 4, 0x20),
     (REDWOOD_COVE, 4, 0x20),
+    (GOLDMONT_PLUS, 3, 0xc8),
     (TREMONT, 4, 0x20),
     (GRACEMONT, 4, 0x20),
     (CRESTMONT, 4, 0x20),
 ];
+
+/// Returns whether all counters sample any event (Extended PEBS): from Ice Lake and Goldmont Plus
+/// on.
+fn is_extended(cpu: u32, format: u64) -> bool {
+    format == 4 || cpu == GOLDMONT_PLUS
+}
 
 /// The addresses of the DS area and its buffer.
 const AREA: u64 = 0xffff_c900_0000_1000;
@@ -256,7 +264,7 @@ fn reserved_bits_fault() {
         let enable: u64 = match cpu {
             SANDY_BRIDGE | IVY_BRIDGE => (1 << 63) | 0xf_0000_000f,
             ICE_LAKE | GOLDEN_COVE | REDWOOD_COVE => 0xf_0000_00ff,
-            TREMONT => 0x7_0000_000f,
+            GOLDMONT_PLUS | TREMONT => 0x7_0000_000f,
             GRACEMONT => 0x7_0000_003f,
             CRESTMONT => 0x7_0000_00ff,
             _ => 0xf_0000_000f,
@@ -389,7 +397,7 @@ fn a_record_is_lost() {
 }
 
 #[test]
-fn other_events_are_sampled_with_the_adaptive_format_only() {
+fn other_events_are_sampled_with_extended_pebs_only() {
     const CYCLES: u64 = 0x3c;
     for (cpu, format, _) in MODELS {
         let mut pmu = pmu(cpu);
@@ -400,11 +408,11 @@ fn other_events_are_sampled_with_the_adaptive_format_only() {
         assert!(sampled.is_empty());
         write(&mut pmu, 0xc1, -9i64 as u64);
         let sampled = run(&mut pmu, &mut page, 100);
-        assert_eq!(sampled.is_empty(), format < 4, "{cpu}");
+        assert_eq!(sampled.is_empty(), !is_extended(cpu, format), "{cpu}");
     }
 }
 
-/// PEBS_ENABLE\[32\] is fixed counter 0 with the adaptive format, and load latency before.
+/// PEBS_ENABLE\[32\] is fixed counter 0 with Extended PEBS, and load latency before.
 #[test]
 fn fixed_counters() {
     for (cpu, format, _) in MODELS {
@@ -414,9 +422,10 @@ fn fixed_counters() {
         write(&mut pmu, PEBS_ENABLE, 1 << 32);
         write(&mut pmu, 0x309, (1 << 48) - 9);
         let sampled = run(&mut pmu, &mut page, 100);
-        if format == 4 {
+        if is_extended(cpu, format) {
             assert_eq!(sampled, [10]);
-            assert_eq!(page.record::<3>(BUFFER)[2], 1 << 32);
+            let status = if format == 4 { 0x10 } else { 0x90 };
+            assert_eq!(page.word(BUFFER + status), Some(1 << 32));
         } else {
             assert!(sampled.is_empty());
         }
@@ -532,8 +541,8 @@ fn load_latency() {
     for (cpu, format, _) in MODELS {
         let event = match cpu {
             NEHALEM | WESTMERE => 0x100b,
-            // It has no such event.
-            TREMONT => continue,
+            // They have no such event.
+            GOLDMONT_PLUS | TREMONT => continue,
             GRACEMONT | CRESTMONT => 0x5d0,
             _ => 0x1cd,
         };

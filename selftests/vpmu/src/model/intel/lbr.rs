@@ -41,8 +41,8 @@ pub(super) const SKYLAKE: Lbr = Lbr {
     ..HASWELL
 };
 
-/// Tremont: Skylake's without the flags of TSX.
-pub(super) const TREMONT: Lbr = Lbr {
+/// Goldmont Plus and Tremont: Skylake's without the flags of TSX.
+pub(super) const GOLDMONT_PLUS: Lbr = Lbr {
     format: LbrFormat::InfoWithoutTsx,
     ..SKYLAKE
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Precise sampling of each generation: SDM vol. 3, 20.3.1.1.1 (Nehalem), 20.3.4.4 (Sandy Bridge),
-//! 20.3.6.2 (Haswell), 20.3.8.1 (Skylake) and 20.9 (adaptive).
+//! 20.3.6.2 (Haswell), 20.3.8.1 (Skylake), 20.5.4.1 (Goldmont Plus) and 20.9 (adaptive).
 
 use crate::model::spec::{
     Pebs,
-    PebsFormat, //
+    PebsFormat,
+    Sampled, //
 };
 
 /// The counters that count load latency with PEBS. The lists of Nehalem, Westmere, Haswell and
@@ -16,6 +17,7 @@ const LL_EN: u8 = 0xf;
 /// Nehalem and Westmere.
 pub(super) const NEHALEM: Pebs = Pebs {
     format: PebsFormat::Nehalem,
+    sampled: Sampled::Listed,
     precise_store: false,
     load_latency: LL_EN,
     two_latencies: false,
@@ -25,6 +27,7 @@ pub(super) const NEHALEM: Pebs = Pebs {
 /// Sandy Bridge and Ivy Bridge.
 pub(super) const SANDY_BRIDGE: Pebs = Pebs {
     format: PebsFormat::Nehalem,
+    sampled: Sampled::Listed,
     precise_store: true,
     load_latency: 0,
     two_latencies: false,
@@ -34,6 +37,7 @@ pub(super) const SANDY_BRIDGE: Pebs = Pebs {
 /// Haswell and Broadwell.
 pub(super) const HASWELL: Pebs = Pebs {
     format: PebsFormat::Haswell,
+    sampled: Sampled::Listed,
     precise_store: false,
     load_latency: LL_EN,
     two_latencies: false,
@@ -43,15 +47,23 @@ pub(super) const HASWELL: Pebs = Pebs {
 /// Skylake.
 pub(super) const SKYLAKE: Pebs = Pebs {
     format: PebsFormat::Skylake,
+    sampled: Sampled::Listed,
     precise_store: false,
     load_latency: 0,
     two_latencies: false,
     retire_latency: false,
 };
 
+/// Goldmont Plus.
+pub(super) const GOLDMONT_PLUS: Pebs = Pebs {
+    sampled: Sampled::All,
+    ..SKYLAKE
+};
+
 /// Ice Lake.
 pub(super) const ICE_LAKE: Pebs = Pebs {
     format: PebsFormat::Adaptive,
+    sampled: Sampled::All,
     precise_store: false,
     load_latency: 0,
     two_latencies: false,

@@ -51,7 +51,7 @@ pub(super) const MODEL: Model = Model {
     snoop: 0,
     slots: 0,
     metrics: 0,
-    lbr: Some(lbr::TREMONT),
+    lbr: Some(lbr::GOLDMONT_PLUS),
     pebs: Some(pebs::ICE_LAKE),
     defects: Defects::NONE,
     list: &lists::TREMONT,

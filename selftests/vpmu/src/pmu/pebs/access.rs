@@ -17,7 +17,7 @@ use crate::Fault;
 
 /// IA32_PEBS_ENABLE.PS_EN.
 pub(super) const PRECISE_STORE: u64 = 1 << 63;
-/// The bit of counter 0 in IA32_PEBS_ENABLE.LL_EN, up to Skylake.
+/// The bit of counter 0 in IA32_PEBS_ENABLE.LL_EN, without Extended PEBS.
 pub(super) const LOAD_LATENCY_SHIFT: usize = 32;
 
 /// MSR_PEBS_DATA_CFG: memory info, general registers, XMM registers, LBR entries, and their number
@@ -78,10 +78,10 @@ impl Pmu {
         Ok(())
     }
 
-    /// Returns the writable bits of IA32_PEBS_ENABLE: with the adaptive format all counters,
-    /// otherwise four and their load latency, and precise store.
+    /// Returns the writable bits of IA32_PEBS_ENABLE: with Extended PEBS all counters, otherwise
+    /// four and their load latency, and precise store.
     fn pebs_enable_bits(&self) -> u64 {
-        if self.is_adaptive() {
+        if self.is_extended() {
             let (generals, fixed) = self.existing();
             return ((1 << generals) - 1) | (((1 << fixed) - 1) << FIXED_SHIFT);
         }
