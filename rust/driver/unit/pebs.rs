@@ -129,7 +129,8 @@ impl Pebs {
             builtin.ok_or(ENODEV)?;
             perf::bind_output()?;
             perf::bind_sched_task()?;
-            let counters = if pmu.has_extended_registers() {
+            // Fixed counters have PEBS if every event can be precise.
+            let counters = if pmu.model.pebs_events.has_others() {
                 capabilities.counters
             } else {
                 capabilities.counters.gp()

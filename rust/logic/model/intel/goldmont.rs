@@ -43,6 +43,7 @@ use crate::logic::{
         CyclesAlias,
         EventConstraint,
         HardwareEvents,
+        LbrFilter,
         Model,
         Need,
         Scope,
@@ -183,15 +184,12 @@ pub const GOLDMONT: Model = Model {
 pub const GOLDMONT_PLUS: Model = Model {
     pmu_name: "goldmont_plus",
     name: "Goldmont Plus",
+    needs: &[],
     cpus: &Cpus::intel([0x7a]),
     pebs_events: PebsEvents::ALL,
     precise_distribution: PreciseDistribution::Counter0,
-    cycles_alias: CyclesAlias::None,
-    data_sources: DataSources::NONE,
     cache_events: PLUS_CACHE_EVENTS,
-    lbr_filter: None,
+    lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: PLUS_TOPDOWN_FILES,
-    tsx_files: &[],
-    memory_files: &[],
     ..GOLDMONT
 };
