@@ -88,6 +88,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("spr", "sapphirerapids"),
     ("emr", "emeraldrapids"),
     ("gnr", "graniterapids"),
+    ("glp", "goldmontplus"),
+    ("geminilake", "goldmontplus"),
     ("tremont", "snowridgex"),
     ("snowridge", "snowridgex"),
     ("jasperlake", "elkhartlake"),
@@ -148,6 +150,7 @@ fn vendor(family: u16) -> Vendor {
 
 /// The lists of small cores, which have one thread.
 const SMALL_CORES: &[&str] = &[
+    "goldmontplus",
     "snowridgex",
     "elkhartlake",
     "alderlaken",
@@ -235,7 +238,7 @@ fn perf_capabilities(pmu_name: &str, metrics: bool) -> u64 {
             (1 << PEBS_FORMAT) | PEBS_TRAP | LBR_FORMAT_EIP_FLAGS
         }
         "haswell" | "broadwell" => 2 << PEBS_FORMAT,
-        "skylake" => 3 << PEBS_FORMAT,
+        "skylake" | "goldmont_plus" => 3 << PEBS_FORMAT,
         "icelake" | "sapphire_rapids" | "granite_rapids" | "Tremont" | "gracemont"
         | "crestmont" => (4 << PEBS_FORMAT) | PEBS_BASELINE,
         _ => 0,
@@ -292,6 +295,10 @@ impl Traits {
                 fixed: 4,
                 absent: 0,
                 metrics: true,
+            },
+            "goldmont_plus" => Self {
+                gp: [4, 4],
+                ..Self::SKYLAKE
             },
             "Tremont" => Self {
                 version: 5,
@@ -366,6 +373,7 @@ mod tests {
             ("icelakex", 0xf_0000_00ff, 0xf_0000_00ff),
             ("spr", 0xf_0000_00ff, 0xf_0000_00ff),
             ("gnr", 0xf_0000_00ff, 0xf_0000_00ff),
+            ("geminilake", 0x7_0000_000f, 0x7_0000_000f),
             ("tremont", 0x7_0000_000f, 0x7_0000_000f),
             ("jasperlake", 0x7_0000_000f, 0x7_0000_000f),
             ("srf", 0x7_0000_00ff, 0x7_0000_00ff),
