@@ -199,8 +199,10 @@ static const char *why_not_here(enum needs needs, __u64 config)
 	case OFFCORE:
 		if (is_amd())
 			return "this CPU has no offcore response events";
-		if (is_small_core())
+		if (cpu_model() >= MODEL_ICE_LAKE && is_small_core())
 			return "bit 63 is not reserved on this CPU";
+		if (is_small_core() && config != 0x01b7)
+			return "this CPU's second offcore response event has another code";
 		return cpu_model() >= MODEL_GOLDEN_COVE ?
 			"this CPU's offcore response events have other codes" : NULL;
 	case NO_LBR:

@@ -273,6 +273,8 @@ enum cpu_model cpu_model(void)
 		return MODEL_SKYLAKE;
 	case 0x6a: case 0x6c: case 0x7d: case 0x7e: case 0x8c: case 0x8d: case 0xa7:
 		return MODEL_ICE_LAKE;
+	case 0x7a:
+		return MODEL_GOLDMONT_PLUS;
 	case 0x86: case 0x96: case 0x9c:
 		return MODEL_TREMONT;
 	case 0x8f: case 0xcf:
@@ -290,7 +292,8 @@ enum cpu_model cpu_model(void)
 
 bool is_small_core(void)
 {
-	return cpu_model() == MODEL_TREMONT || cpu_model() >= MODEL_GRACEMONT;
+	return cpu_model() == MODEL_GOLDMONT_PLUS || cpu_model() == MODEL_TREMONT ||
+	       cpu_model() >= MODEL_GRACEMONT;
 }
 
 bool is_haswell_or_skylake(void)
@@ -389,9 +392,9 @@ static const struct user_event *user_event(unsigned int i)
 	i %= USER_EVENTS;
 	if (is_amd())
 		return &amd_events[i];
-	if (cpu_model() == MODEL_TREMONT)
-		return &tremont_events[i];
-	return cpu_model() >= MODEL_GRACEMONT ? &gracemont_events[i] : &intel_events[i];
+	if (cpu_model() >= MODEL_GRACEMONT)
+		return &gracemont_events[i];
+	return is_small_core() ? &tremont_events[i] : &intel_events[i];
 }
 
 struct perf_event_attr different_event(unsigned int i)

@@ -541,7 +541,7 @@ TEST_F(precise, events_without_counters)
 		__u64 config;
 		int error;
 	} cases[] = {
-		{ RAW_INSTRUCTIONS | EDGE, is_adaptive() ? 0 : EINVAL },
+		{ RAW_INSTRUCTIONS | EDGE, any_event_is_precise() ? 0 : EINVAL },
 		{ 0x412e, cpu_model() <= MODEL_WESTMERE ? EINVAL : 0 },
 		{ 0x1b00, EINVAL },
 	};

@@ -150,6 +150,12 @@ static __u64 declared_weight(__u64 threshold, bool in_parts, __u64 ip)
 	return weight.full;
 }
 
+/* Small cores have events of latency from Gracemont on. */
+static bool has_load_latency(void)
+{
+	return !is_small_core() || cpu_model() >= MODEL_GRACEMONT;
+}
+
 /* Samples loads by their latency, like perf mem. */
 TEST_F(precise_memory, load_latency)
 {
@@ -164,7 +170,7 @@ TEST_F(precise_memory, load_latency)
 		{ 12, PERF_MEM_LVL_L2, PERF_MEM_LVLNUM_L2, true },
 	};
 
-	if (cpu_model() == MODEL_TREMONT)
+	if (!has_load_latency())
 		SKIP(return, "this CPU has no load latency");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct perf_event_attr attr = sampling_memory(0, 37), aux = attr;
@@ -217,7 +223,10 @@ TEST_F(precise_memory, load_latency)
 	}
 }
 
-/* Samples stores like perf mem. Nehalem, Westmere and Tremont have no such event. */
+/*
+ * Samples stores like perf mem. Nehalem, Westmere and small cores before Gracemont have no such
+ * event.
+ */
 TEST_F(precise_memory, mem_stores)
 {
 	struct perf_event_attr attr = sampling_memory(0, 101);
@@ -226,7 +235,7 @@ TEST_F(precise_memory, mem_stores)
 	struct sample sample;
 	struct ring ring;
 
-	ASSERT_EQ(cpu_model() > MODEL_WESTMERE && cpu_model() != MODEL_TREMONT, exists);
+	ASSERT_EQ(cpu_model() > MODEL_WESTMERE && has_load_latency(), exists);
 	if (!exists)
 		return;
 	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1, -1));

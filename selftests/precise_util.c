@@ -28,6 +28,11 @@ bool is_adaptive(void)
 	return cpu_model() >= MODEL_ICE_LAKE;
 }
 
+bool any_event_is_precise(void)
+{
+	return is_adaptive() || cpu_model() == MODEL_GOLDMONT_PLUS;
+}
+
 bool lacks_ip(void)
 {
 	return cpu_model() < MODEL_HASWELL;
@@ -42,10 +47,10 @@ __u64 code(enum kind kind)
 		return 0x003c;
 	case BRANCHES:
 		/*
-		 * BR_INST_RETIRED.ALL_BRANCHES_PEBS; on later models, any
-		 * branch event can be precise
+		 * BR_INST_RETIRED.ALL_BRANCHES_PEBS; on later models and small
+		 * cores, any branch event can be precise
 		 */
-		return is_adaptive() ? INTEL_RAW_BRANCHES : 0x04c4;
+		return is_adaptive() || is_small_core() ? INTEL_RAW_BRANCHES : 0x04c4;
 	case LOADS:
 		/* MEM_LOAD_RETIRED.L1D_HIT, MEM_{UOPS,INST}_RETIRED.ALL_LOADS */
 		return cpu_model() <= MODEL_WESTMERE ? 0x01cb : 0x81d0;

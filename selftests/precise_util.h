@@ -40,6 +40,9 @@ int most_precise(void);
 /* Returns whether records are adaptive: any event on any counter, with XMM registers. */
 bool is_adaptive(void);
 
+/* Returns whether every event can be precise, also with flags. */
+bool any_event_is_precise(void);
+
 /* Returns whether a record has only the address of the next instruction. */
 bool lacks_ip(void);
 
