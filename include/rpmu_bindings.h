@@ -45,6 +45,7 @@
 /* rust/parameters.c */
 bool rpmu_helper_ht_workaround(void);
 bool rpmu_helper_share(void);
+bool rpmu_helper_dry_run(void);
 bool rpmu_helper_trust_layouts(void);
 u64 rpmu_helper_max_period(void);
 const char *rpmu_helper_policy(void);

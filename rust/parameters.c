@@ -49,6 +49,15 @@ bool rpmu_helper_share(void)
 	return READ_ONCE(share);
 }
 
+static bool dry_run;
+module_param(dry_run, bool, 0444);
+MODULE_PARM_DESC(dry_run, "Check what loading would do, log it and fail with ECANCELED; changes nothing (default: 0)");
+
+bool rpmu_helper_dry_run(void)
+{
+	return dry_run;
+}
+
 static bool trust_layouts;
 module_param(trust_layouts, bool, 0444);
 MODULE_PARM_DESC(trust_layouts, "Load into a kernel without BTF, whose structures cannot be compared with those that rpmu.ko was built for (default: 0)");

@@ -72,6 +72,10 @@ impl kernel::Module for Rpmu {
         let ht_workaround = kern::parameter::ht_workaround();
         let machine = driver::Machine::new(found, ht_workaround, builtin)?;
 
+        if kern::parameter::dry_run() {
+            return Err(driver::dry_run(&machine));
+        }
+
         // From here on, an error undoes the previous steps by dropping their results.
         let no_mediated = driver::refuse_mediated_guests()?;
         let predecessors = machine.take_over()?;

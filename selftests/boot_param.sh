@@ -95,7 +95,22 @@ rdpmc_ends() {
 	return 1
 }
 
-for name in no_built_in refused_while_module_drives five_rounds rdpmc_ends; do
+dry_run_finds_no_driver() {
+	log_mark "$0"
+	if load_with dry_run=1; then
+		because "a dry run has loaded rpmu"
+		unload
+		return 1
+	fi
+	for line in 'no built-in driver is in charge' 'dry run: rpmu would load; nothing has changed'; do
+		said_by_rpmu | grep -q "$line" && continue
+		because "$said: no line with \"$line\" in the log"
+		return 1
+	done
+	no_built_in
+}
+
+for name in no_built_in dry_run_finds_no_driver refused_while_module_drives five_rounds rdpmc_ends; do
 	run_test $name
 done
 finish

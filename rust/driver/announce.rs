@@ -3,28 +3,52 @@
 //! The log messages about a PMU that the driver has taken over.
 
 use super::CorePmu;
-use crate::x86::topology::threads_per_core;
-use kernel::prelude::*;
+use crate::{
+    logic::pmu::PmuInfo,
+    x86::topology::threads_per_core, //
+};
+use kernel::{
+    fmt,
+    prelude::*, //
+};
+
+/// The model and the counters of a PMU, as text.
+pub(super) struct Counters<'a>(pub(super) &'a PmuInfo);
+
+impl fmt::Display for Counters<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let capabilities = &self.0.capabilities;
+        write!(
+            f,
+            "{} PMU, {} general-purpose and {} fixed counters of {} bits",
+            self.0.model.name,
+            capabilities.gp(),
+            capabilities.fixed(),
+            capabilities.width.bits()
+        )
+    }
+}
 
 /// Logs the PMU, its counters, unused parts and work-arounds.
 ///
 /// `predecessor` is set if the built-in driver was in charge of it. Process context.
 pub(super) fn announce(pmu: &CorePmu, predecessor: bool) {
-    let driver = pmu.ops();
-    let pmu = &driver.hardware.pmu;
     pr_info!(
-        "{} PMU, {} general-purpose and {} fixed counters of {} bits; {}\n",
-        pmu.model.name,
-        pmu.capabilities.gp(),
-        pmu.capabilities.fixed(),
-        pmu.capabilities.width.bits(),
+        "{}; {}\n",
+        Counters(&pmu.ops().hardware.pmu),
         if predecessor {
             "the built-in driver gets it back on unload; /sys/kernel/debug/rpmu/users names what prevents that"
         } else {
             "no built-in driver was in charge"
         }
     );
+    log_features(pmu);
+}
 
+/// Logs the features of a PMU, its unused parts and work-arounds. Process context.
+pub(super) fn log_features(pmu: &CorePmu) {
+    let driver = pmu.ops();
+    let pmu = &driver.hardware.pmu;
     if pmu.capabilities.unused_gp > 0 {
         pr_notice!(
             "{} more general-purpose counters are not used: their registers have no architectural \

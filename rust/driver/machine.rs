@@ -115,6 +115,16 @@ impl Machine {
         self.pmus.get(index).map(|pmu| &*pmu.0)
     }
 
+    /// Returns the state that all PMUs share.
+    pub(super) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    /// Returns the PMUs by the type of their cores.
+    pub(super) fn by_type(&self) -> PerType<&CorePmu> {
+        self.pmus.map_ref(|pmu| &*pmu.0)
+    }
+
     /// Returns all PMUs.
     pub(super) fn pmus(&self) -> impl Iterator<Item = &CorePmu> + Clone {
         self.pmus.iter().map(|pmu| &*pmu.0)
@@ -129,7 +139,7 @@ impl Machine {
     #[inline]
     pub(crate) fn take_over(&self) -> Result<KBox<Predecessors>> {
         let mut found = PerType::new();
-        takeover::find_predecessors(&self.pmus.map_ref(|pmu| &*pmu.0), &mut found)?;
+        takeover::find_predecessors(&self.by_type(), &mut found)?;
         takeover::take_over(found)
     }
 
@@ -140,7 +150,7 @@ impl Machine {
     /// the log. Process context.
     pub(crate) fn reserve(&self, predecessor: bool) -> Result<Reservation> {
         probe::reserve(
-            takeover::widest(&self.pmus.map_ref(|pmu| &*pmu.0)).ok_or(ENODEV)?,
+            takeover::widest(&self.by_type()).ok_or(ENODEV)?,
             predecessor,
         )
     }

@@ -41,6 +41,7 @@
 //!  layouts     the kernel's structures
 //!  takeover    the built-in driver's PMUs, all or none
 //!  facilities  optional functions of the kernel and the machine
+//!  dry_run     the checks alone, with their results in the log
 //!  announce    the messages in the log
 //!```
 //!
@@ -79,6 +80,7 @@ mod core_pmu;
 mod counter_use;
 mod counting;
 mod cpu;
+mod dry_run;
 mod errors;
 mod event;
 mod event_init;
@@ -106,6 +108,7 @@ pub(crate) use {
         CorePmu,
         Driver, //
     },
+    dry_run::dry_run,
     explain::debugfs::Files,
     layouts::check_layouts,
     machine::{

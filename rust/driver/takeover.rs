@@ -173,10 +173,22 @@ pub(super) fn take_over(mut pmus: PerType<BuiltinPmu>) -> Result<KBox<Predecesso
         }
         fsleep(PAUSE);
     }
-    // If no PMU is in use any more, the last attempt was too early: an event had just been closed.
-    if let Some(pmu) = pmus.iter().find(|pmu| is_used(pmu)).or(pmus.get(0)) {
-        log_in_use(pmu);
+    log_in_use(&pmus);
+    Err(EBUSY)
+}
+
+/// Checks that no event is open on `pmus`. Waits a moment for events that were just closed.
+///
+/// Fails with `EBUSY`, and logs the users. Process context.
+#[inline(never)]
+pub(super) fn check_unused(pmus: &PerType<BuiltinPmu>) -> Result {
+    for _ in 0..TRIES {
+        if !pmus.iter().any(is_used) {
+            return Ok(());
+        }
+        fsleep(PAUSE);
     }
+    log_in_use(pmus);
     Err(EBUSY)
 }
 
@@ -186,10 +198,13 @@ fn is_used(pmu: &BuiltinPmu) -> bool {
     !pmu.users().are_none()
 }
 
-/// Logs the users of a PMU.
+/// Logs the users of the first of `pmus` that is in use. If none is in use any more, the last
+/// attempt was too early: an event had just been closed.
 #[cold]
 #[inline(never)]
-fn log_in_use(pmu: &BuiltinPmu) {
-    let in_use = InUse(pmu.users());
-    pr_err!("{in_use}\n");
+fn log_in_use(pmus: &PerType<BuiltinPmu>) {
+    if let Some(pmu) = pmus.iter().find(|pmu| is_used(pmu)).or(pmus.get(0)) {
+        let in_use = InUse(pmu.users());
+        pr_err!("{in_use}\n");
+    }
 }

@@ -26,6 +26,12 @@ pub fn trust_layouts() -> bool {
     unsafe { bindings::rpmu_helper_trust_layouts() }
 }
 
+/// Returns the parameter `dry_run`. Any context.
+pub fn dry_run() -> bool {
+    // SAFETY: As for `ht_workaround()`.
+    unsafe { bindings::rpmu_helper_dry_run() }
+}
+
 /// Returns the parameter `max_period`. Any context.
 pub fn max_period() -> u64 {
     // SAFETY: As for `ht_workaround()`.
