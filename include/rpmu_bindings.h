@@ -46,6 +46,7 @@
 bool rpmu_helper_ht_workaround(void);
 bool rpmu_helper_share(void);
 bool rpmu_helper_dry_run(void);
+unsigned int rpmu_helper_trial(void);
 bool rpmu_helper_trust_layouts(void);
 u64 rpmu_helper_max_period(void);
 const char *rpmu_helper_policy(void);

@@ -6,6 +6,7 @@
  */
 
 #include <linux/compiler.h>
+#include <linux/kstrtox.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/utsname.h>
@@ -56,6 +57,37 @@ MODULE_PARM_DESC(dry_run, "Check what loading would do, log it and fail with ECA
 bool rpmu_helper_dry_run(void)
 {
 	return dry_run;
+}
+
+static unsigned int trial;
+
+/* Once the module is live, writing can only confirm the trial. */
+static int set_trial(const char *value, const struct kernel_param *param)
+{
+	unsigned int seconds;
+	int ret = kstrtouint(value, 0, &seconds);
+
+	if (ret)
+		return ret;
+	if (seconds > 1000000)
+		return -ERANGE;
+	if (THIS_MODULE->state == MODULE_STATE_LIVE && seconds)
+		return -EINVAL;
+	WRITE_ONCE(trial, seconds);
+	return 0;
+}
+
+static const struct kernel_param_ops trial_ops = {
+	.set = set_trial,
+	.get = param_get_uint,
+};
+module_param_cb(trial, &trial_ops, &trial, 0644);
+__MODULE_PARM_TYPE(trial, "uint");
+MODULE_PARM_DESC(trial, "Give the PMU back after this many seconds and revoke open events, unless 0 is written to this parameter's file in sysfs before (default: 0, no trial)");
+
+unsigned int rpmu_helper_trial(void)
+{
+	return READ_ONCE(trial);
 }
 
 static bool trust_layouts;

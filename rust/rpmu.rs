@@ -44,10 +44,20 @@ module! {
     license: "GPL",
 }
 
+/// The loaded module.
+enum Rpmu {
+    /// Until it is unloaded.
+    Loaded { _loaded: Loaded },
+    /// Until the trial is over.
+    OnTrial {
+        _trial: kern::delayed::Delayed<driver::Trial<Loaded>>,
+    },
+}
+
 /// The registrations of the loaded module.
 ///
 /// Fields are dropped in the order of their declaration, which reverses the order of loading.
-struct Rpmu {
+struct Loaded {
     _files: Option<driver::Files>,
     /// Offers the PMUs to users. Dropping waits until there are no events.
     _offered: KBox<driver::Offered>,
@@ -70,7 +80,8 @@ impl kernel::Module for Rpmu {
         let found = driver::probe(kern::parameter::policy(), kern::parameter::max_period())?;
         let builtin = driver::check_layouts(kern::parameter::trust_layouts())?;
         let ht_workaround = kern::parameter::ht_workaround();
-        let machine = driver::Machine::new(found, ht_workaround, builtin)?;
+        let trial = kern::parameter::trial();
+        let machine = driver::Machine::new(found, ht_workaround, trial != 0, builtin)?;
 
         if kern::parameter::dry_run() {
             return Err(driver::dry_run(&machine));
@@ -102,7 +113,7 @@ impl kernel::Module for Rpmu {
         let files = driver::Files::new(&machine);
 
         machine.announce(replaces);
-        Ok(Self {
+        let loaded = Loaded {
             _files: files,
             _offered: offered,
             _syscore: syscore,
@@ -111,6 +122,12 @@ impl kernel::Module for Rpmu {
             _reservation: reservation,
             _predecessors: predecessors,
             _no_mediated: no_mediated,
-        })
+        };
+        if trial == 0 {
+            return Ok(Self::Loaded { _loaded: loaded });
+        }
+        // This may fail: in a trial, unregistering does not wait for users.
+        let trial = driver::Trial::start(trial, machine, loaded)?;
+        Ok(Self::OnTrial { _trial: trial })
     }
 }

@@ -12,6 +12,9 @@
  *	counted branches N	make N passes of branch_loop(), without an event
  *	counted stuck FILE	open and close a pinned event, create FILE, and get
  *				stuck in an ioctl on a software event
+ *	counted stuck-open FILE	the same, but do not close the pinned event
+ *	counted page		mmap an event; exit 0 if its page has no index
+ *				for RDPMC
  *	counted rdpmc		execute RDPMC without an event; exit 0 if it does
  *				not fault
  */
@@ -19,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "perf_util.h"
 
@@ -69,7 +73,7 @@ static bool make_file(const char *path)
  * Waits until rpmu may disable its probes, a second after the pinned event has
  * enabled them, and gets stuck in a probed function.
  */
-static int stick(struct perf_event_attr *attr, const char *path)
+static int stick(struct perf_event_attr *attr, bool keep_open, const char *path)
 {
 	struct perf_event_attr software =
 		counting_user(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
@@ -84,13 +88,30 @@ static int stick(struct perf_event_attr *attr, const char *path)
 		printf("no page, or no event: %s\n", strerror(errno));
 		return 1;
 	}
-	close(pinned);
+	if (!keep_open)
+		close(pinned);
 	usleep(1500000);
 	if (!make_file(path))
 		return 1;
 	ioctl(fd, PERF_EVENT_IOC_PERIOD, page);
 	printf("the ioctl has returned: %s\n", strerror(errno));
 	return 1;
+}
+
+/* Returns 0 if it has none, 1 if it has one, and 2 if there is no page. */
+static int page_has_index(struct perf_event_attr *attr)
+{
+	struct perf_event_mmap_page *page;
+	int fd;
+
+	attr->disabled = 0;
+	fd = perf_open_self(attr, -1);
+	if (fd < 0)
+		return 2;
+	page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return 2;
+	return page->index || page->cap_user_rdpmc;
 }
 
 static int reads(unsigned long n)
@@ -137,7 +158,11 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "hold-cpu"))
 		return hold(&attr, true, argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "stuck"))
-		return stick(&attr, argv[2]);
+		return stick(&attr, false, argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "stuck-open"))
+		return stick(&attr, true, argv[2]);
+	if (argc == 2 && !strcmp(argv[1], "page"))
+		return page_has_index(&attr);
 	if (argc == 3 && !strcmp(argv[1], "reads"))
 		return reads(strtoul(argv[2], NULL, 0));
 	if (argc == 3 && !strcmp(argv[1], "branches")) {
@@ -150,6 +175,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	fprintf(stderr,
-		"usage: counted check | hold FILE | hold-cpu FILE | stuck FILE | reads N | branches N | rdpmc\n");
+		"usage: counted check | hold FILE | hold-cpu FILE | stuck FILE | stuck-open FILE | page | reads N | branches N | rdpmc\n");
 	return 2;
 }

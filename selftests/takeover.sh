@@ -712,7 +712,7 @@ parameters_are_in_sysfs() {
 		return 1
 	}
 	found=''
-	for name in dry_run ht_workaround max_period policy share trust_layouts; do
+	for name in dry_run ht_workaround max_period policy share trial trust_layouts; do
 		found="$found $name=$(cat "/sys/module/rpmu/parameters/$name" 2>/dev/null)"
 	done
 	version=$(cat /sys/module/rpmu/version 2>/dev/null)
@@ -721,7 +721,7 @@ parameters_are_in_sysfs() {
 		return 1
 	}
 	case "$version $found" in
-	[0-9]*.*\ \ dry_run=N\ ht_workaround=Y\ max_period=5000\ policy=rpmu\ share=N\ trust_layouts=[NY]) return ;;
+	[0-9]*.*\ \ dry_run=N\ ht_workaround=Y\ max_period=5000\ policy=rpmu\ share=N\ trial=0\ trust_layouts=[NY]) return ;;
 	esac
 	because "version '$version', parameters$found"
 	return 1

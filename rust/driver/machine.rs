@@ -86,19 +86,22 @@ pub(crate) struct Offered {
 
 impl Machine {
     /// Makes the PMUs that were `found`. They are not [offered](Self::offer) to users yet.
-    /// `builtin` is the result of [`check_layouts`](super::check_layouts).
+    /// `builtin` is the result of [`check_layouts`](super::check_layouts). If `revocable` is set,
+    /// open events do not delay dropping [`Offered`], and user space cannot read their counters by
+    /// `rdpmc`.
     ///
     /// Fails with the error of the part that could not be made. Process context.
     #[inline(never)]
     pub(crate) fn new(
         found: KBox<Found>,
         ht_workaround: bool,
+        revocable: bool,
         builtin: Option<builtin::Layout>,
     ) -> Result<Arc<Self>> {
         let Found { cpus, pmus } = KBox::into_inner(found);
         let all = pmus.map_ref(|it| &*it.hardware);
-        let common = Common::new(cpus, &all, ht_workaround, builtin)?;
-        let pmus = pmus.try_map(|it| new_pmu(it, &common, ht_workaround).map(OfType))?;
+        let common = Common::new(cpus, &all, ht_workaround, revocable, builtin)?;
+        let pmus = pmus.try_map(|it| new_pmu(it, &common, ht_workaround, revocable).map(OfType))?;
         Ok(Arc::new(Self { common, pmus }, GFP_KERNEL)?)
     }
 
@@ -240,6 +243,7 @@ fn new_pmu(
     found: FoundPmu,
     common: &Arc<Common>,
     ht_workaround: bool,
+    revocable: bool,
 ) -> Result<perf_core::ExtendedPmu<Driver>> {
     let FoundPmu {
         identity,
@@ -264,7 +268,7 @@ fn new_pmu(
         units,
         ht_workaround,
     )?;
-    perf_core::ExtendedPmu::new(moved(driver), groups)
+    perf_core::ExtendedPmu::new(moved(driver), groups, revocable)
 }
 
 impl nmi::Handler for Machine {

@@ -43,6 +43,7 @@
 //!  facilities  optional functions of the kernel and the machine
 //!  dry_run     the checks alone, with their results in the log
 //!  announce    the messages in the log
+//!  trial       the end of a load for a limited time
 //!```
 //!
 //! A new feature is a file in `unit/` and a line in the list in `unit/mod.rs`, whose documentation
@@ -100,6 +101,7 @@ mod smt;
 mod suspend;
 mod sysfs;
 mod takeover;
+mod trial;
 mod unit;
 mod ways;
 
@@ -120,4 +122,5 @@ pub(crate) use {
         refuse_mediated_guests,
         Predecessors, //
     },
+    trial::Trial,
 };

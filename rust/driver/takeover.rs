@@ -8,7 +8,7 @@
 
 use super::{
     core_pmu::Identity,
-    explain::users::InUse,
+    explain::users::Named,
     probe,
     CorePmu, //
 };
@@ -204,7 +204,7 @@ fn is_used(pmu: &BuiltinPmu) -> bool {
 #[inline(never)]
 fn log_in_use(pmus: &PerType<BuiltinPmu>) {
     if let Some(pmu) = pmus.iter().find(|pmu| is_used(pmu)).or(pmus.get(0)) {
-        let in_use = InUse(pmu.users());
-        pr_err!("{in_use}\n");
+        let users = Named(pmu.users());
+        pr_err!("the built-in driver's PMU is in use:{users} nothing has changed\n");
     }
 }

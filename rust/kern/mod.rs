@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Kernel interfaces that any driver could use and that the kernel crate lacks: per-CPU data,
-//! locks, calls to other CPUs, CPU hotplug, suspend and resume, kernel symbols, random numbers,
+//! locks, calls to other CPUs, delayed work, CPU hotplug, suspend and resume, kernel symbols, random numbers,
 //! files in debugfs, references to the module.
 //!
 //! Nothing here refers to the registers of the PMU or to events. Each module could be proposed for
@@ -12,6 +12,7 @@ pub mod call;
 pub mod caller;
 pub mod cpu;
 pub mod debugfs;
+pub mod delayed;
 pub mod hotplug;
 pub mod init;
 pub mod layout;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The module's parameters (`rust/parameters.c`). All but `share` are constant once the module is
-//! loaded: their files in sysfs are read-only.
+//! The module's parameters (`rust/parameters.c`). All but `share` and `trial` are constant once
+//! the module is loaded: their files in sysfs are read-only.
 //!
 //! In the kernel proper, `module!` would support strings and files in sysfs.
 
@@ -30,6 +30,13 @@ pub fn trust_layouts() -> bool {
 pub fn dry_run() -> bool {
     // SAFETY: As for `ht_workaround()`.
     unsafe { bindings::rpmu_helper_dry_run() }
+}
+
+/// Returns the parameter `trial`, the seconds of a trial. Root may change it to 0 at any time. Any
+/// context.
+pub fn trial() -> u32 {
+    // SAFETY: The function reads a variable, as one word.
+    unsafe { bindings::rpmu_helper_trial() }
 }
 
 /// Returns the parameter `max_period`. Any context.

@@ -240,6 +240,8 @@ impl<T: InternalOperations> CpuState<T> {
 pub struct PmuState<T: InternalOperations> {
     /// Set while the PMU is registered, and not about to be unregistered.
     open: Atomic<bool>,
+    /// Set once the PMU has been registered.
+    was_open: Atomic<bool>,
     /// Set while waiting pinned groups are tried again: only while there is a [`DisableWatch`].
     retries_pinned: Atomic<bool>,
     /// Set once a pinned group has waited.
@@ -258,6 +260,7 @@ impl<T: InternalOperations> PmuState<T> {
     pub fn new() -> Result<Self> {
         Ok(Self {
             open: Atomic::new(false),
+            was_open: Atomic::new(false),
             retries_pinned: Atomic::new(false),
             has_waited: Atomic::new(false),
             predecessor: AtomicPtr::new(ptr::null_mut()),
@@ -268,6 +271,7 @@ impl<T: InternalOperations> PmuState<T> {
 
     /// Marks the PMU as registered.
     fn open(&self) {
+        self.was_open.store(true, Relaxed);
         self.open.store(true, Relaxed);
     }
 

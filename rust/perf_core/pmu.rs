@@ -37,10 +37,22 @@ pub struct ExtendedPmu<T: InternalOperations>(Arc<perf::Pmu<T>>);
 impl<T: InternalOperations> ExtendedPmu<T> {
     /// Creates a PMU that is not registered yet; `ops` initialises its driver.
     ///
+    /// If `revocable` is set, the driver is not told of mappings ([`Operations::mapped`],
+    /// [`Operations::unmapped`]); then open events do not keep the PMU from being unregistered, see
+    /// [`perf::Registration`].
+    ///
     /// Fails with `ENOMEM`, or with the driver's error. Process context.
-    pub fn new(ops: impl Init<T, Error>, groups: Groups) -> Result<Self> {
-        // SAFETY: The callbacks that differ call the functions that the original ones call.
-        let pmu = unsafe { perf::Pmu::with_callbacks(const { &Extended::<T>::PMU }, ops, groups)? };
+    ///
+    /// [`Operations::mapped`]: perf::Operations::mapped
+    /// [`Operations::unmapped`]: perf::Operations::unmapped
+    pub fn new(ops: impl Init<T, Error>, groups: Groups, revocable: bool) -> Result<Self> {
+        let callbacks = match revocable {
+            true => const { &Extended::<T>::REVOCABLE },
+            false => const { &Extended::<T>::PMU },
+        };
+        // SAFETY: The callbacks that differ call the functions that the original ones call, or are
+        // both missing: without the first, the perf core does not call the second.
+        let pmu = unsafe { perf::Pmu::with_callbacks(callbacks, ops, groups)? };
         // INVARIANT: The PMU was created with these callbacks.
         Ok(Self(pmu))
     }
@@ -69,6 +81,14 @@ impl<T: InternalOperations> Extended<T> {
         pmu_disable: Some(Self::pmu_disable_callback),
         event_init: Some(Self::event_init_callback),
         ..Callbacks::<T>::PMU
+    };
+
+    /// The same without those for which events cannot be revoked (`perf_pmu_unregister()`,
+    /// `kernel/events/core.c`).
+    const REVOCABLE: bindings::pmu = bindings::pmu {
+        event_mapped: None,
+        event_unmapped: None,
+        ..Self::PMU
     };
 
     /// # Safety

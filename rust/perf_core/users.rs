@@ -11,6 +11,7 @@ use core::{
     ffi::CStr,
     fmt, //
 };
+use kernel::sync::atomic::Relaxed;
 
 /// The size of a [`Name`] with its NUL: enough for most functions and their module.
 const LENGTH: usize = 64;
@@ -206,10 +207,11 @@ impl<T: InternalOperations> Pmu<T> {
     /// context.
     #[inline(never)]
     pub fn users(&self) -> Users {
-        if !self.internals().is_open() {
+        if !self.internals().was_open.load(Relaxed) {
             return Users::default();
         }
-        // SAFETY: The PMU is valid, and it is open only after it has been registered.
+        // SAFETY: The PMU is valid and has been registered. Unregistering does not free or change
+        // its list of events and the lock (`perf_pmu_free()`, `kernel/events/core.c`).
         unsafe { Users::of(self.as_raw()) }
     }
 }

@@ -58,7 +58,7 @@ has_version() {
 has_parameters() {
 	local name
 	modinfo --field parm rpmu >"$work/parameters" || return
-	for name in dry_run ht_workaround policy share trust_layouts max_period; do
+	for name in dry_run ht_workaround policy share trial trust_layouts max_period; do
 		grep "^$name:" "$work/parameters" >/dev/null || {
 			echo "no parameter $name" >>"$said"
 			return 1

@@ -30,12 +30,11 @@ const KINDS: [(UserKind, &str, &str); 4] = [
     ),
 ];
 
-/// Names the users of the built-in driver's PMU, and how to stop them.
-pub(in crate::driver) struct InUse(pub(in crate::driver) Users);
+/// Names the users of a PMU, and how to stop them, in one line.
+pub(in crate::driver) struct Named(pub(in crate::driver) Users);
 
-impl fmt::Display for InUse {
+impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the built-in driver's PMU is in use:")?;
         for (kind, user, cure) in KINDS {
             let events = self.0.events(kind);
             if events == 0 {
@@ -51,7 +50,7 @@ impl fmt::Display for InUse {
             }
             write!(f, " ({cure});")?;
         }
-        f.write_str(" nothing has changed")
+        Ok(())
     }
 }
 

@@ -54,7 +54,8 @@ pub(in crate::driver) struct Common {
 
 impl Common {
     /// Creates the state of a machine with these `cpus`, and with PMUs of this `hardware`.
-    /// `builtin` is the result of [`check_layouts`](super::super::check_layouts).
+    /// `builtin` is the result of [`check_layouts`](super::super::check_layouts). `revocable` is set
+    /// if no event's page may have an index for `rdpmc`.
     ///
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
@@ -62,11 +63,12 @@ impl Common {
         cpus: Cpus,
         hardware: &PerType<&Hardware>,
         ht_workaround: bool,
+        revocable: bool,
         builtin: Option<builtin::Layout>,
     ) -> Result<Arc<Self>> {
         let widest = hardware.iter().map(|it| &it.pmu.capabilities);
         let widest = widest.max_by_key(|it| it.gp()).ok_or(ENODEV)?;
-        let user_read = UserRead::new(widest, builtin)?;
+        let user_read = UserRead::new(widest, builtin, !revocable)?;
         let any = |is: &dyn Fn(&Hardware) -> bool| hardware.iter().any(|it| is(it));
         let is_amd = any(&|it| it.amd().is_some());
         let orders_groups =

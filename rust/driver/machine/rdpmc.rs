@@ -117,6 +117,8 @@ pub(in crate::driver) struct UserRead {
     builtin: Option<Builtin>,
     /// The counters that users can read.
     counters: CounterSet,
+    /// Set if the pages of events can have an index.
+    has_indices: bool,
     /// Held while the mode is changed.
     changing: Pin<KBox<Mutex<()>>>,
     /// Held while the mappings of an event change.
@@ -124,13 +126,15 @@ pub(in crate::driver) struct UserRead {
 }
 
 impl UserRead {
-    /// Looks for the built-in driver. `layout` has the offsets of its members.
+    /// Looks for the built-in driver. `layout` has the offsets of its members. `has_indices` is set
+    /// if the pages of events can have an index.
     ///
     /// Fails with `ENOMEM`. Process context.
     #[inline(never)]
     pub(in crate::driver) fn new(
         capabilities: &Capabilities,
         layout: Option<Layout>,
+        has_indices: bool,
     ) -> Result<Self> {
         let counters = counters(capabilities);
         let builtin = layout
@@ -142,6 +146,7 @@ impl UserRead {
         Ok(Self {
             builtin: builtin.ok(),
             counters,
+            has_indices,
             changing: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
             mapping: KBox::pin_init(new_mutex!(()), GFP_KERNEL)?,
         })
@@ -168,6 +173,9 @@ impl UserRead {
 
     /// Returns the state of the mmap page of an event that is being opened.
     pub(in crate::driver) fn page(&self, event: &perf::NewEvent<'_, Driver>) -> Page {
+        if !self.has_indices {
+            return Page::new(Readers::None);
+        }
         let always = self.mode() == UserRdpmc::Always;
         Page::new(Readers::of(
             event.counts_cpu(),
@@ -203,9 +211,9 @@ impl UserRead {
         }
     }
 
-    /// Returns whether any task may read counters.
+    /// Returns whether any task may read counters of events.
     pub(in crate::driver) fn is_possible(&self) -> bool {
-        self.mode() != UserRdpmc::Never
+        self.has_indices && self.mode() != UserRdpmc::Never
     }
 
     /// Returns the tasks that may read counters.
