@@ -111,8 +111,9 @@ static int open_in_between(void)
 
 	while (get(&opener->wanted) && !access(CPU_PMU, F_OK))
 		usleep(100);
-	while (get(&opener->wanted) && fd < 0)
-		fd = perf_open_self(&attr, -1);
+	/* The pause leaves the time to the load: the guest's CPUs run in turn. */
+	while (get(&opener->wanted) && (fd = perf_open_self(&attr, -1)) < 0)
+		usleep(100);
 	return fd;
 }
 
