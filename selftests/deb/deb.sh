@@ -82,6 +82,7 @@ check deb.plan_runs went plan-runs 'cycles'
 check deb.plan_completes went plan-completes '--sibling'
 check deb.plan_has_a_manual went plan-man
 check deb.installs went install
+check deb.module_has_a_manual went dkms-man
 check deb.dkms_has_built_it says status 0 "^rpmu/[0-9.]+, ${release/+/.}, x86_64: installed"
 check deb.dkms_has_skipped_the_old_kernel is_skipped
 check deb.is_signed says modinfo 0 '^signer: +DKMS'

@@ -66,6 +66,12 @@ has_parameters() {
 	done
 }
 
+# The manual has an entry for each parameter, and for no other.
+manual_has_them() {
+	diff <(sed 's/:.*//' "$work/parameters" | sort) \
+		<(sed -n '/^\.SH PARAMETERS/,/^\.SH FILES/s/^\.B[RI]* \([a-z_]*\) *=.*/\1/p' "$top/Documentation/rpmu.4" | sort) >"$said"
+}
+
 # size: prints the size of the installed rpmu.ko.
 size() { find "$work/there" -name 'rpmu.ko*' -printf '%s\n'; }
 
@@ -99,6 +105,7 @@ check install.modprobe_finds_it found_in updates
 check install.is_for_this_kernel is_for_this_kernel
 check install.has_version has_version
 check install.has_parameters has_parameters
+check install.manual_has_the_parameters manual_has_them
 full=$(size)
 check install.installs_elsewhere install INSTALL_MOD_DIR=extra/rpmu INSTALL_MOD_STRIP=1
 check install.modprobe_finds_it_elsewhere found_in extra/rpmu
