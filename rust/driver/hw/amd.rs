@@ -91,6 +91,8 @@ const LBRS_FROZEN: u64 = 1 << 58;
 /// The overflows that a PMI has found.
 pub(in crate::driver) struct Overflows {
     counters: CounterMask,
+    /// Counters without a started event.
+    of_no_event: CounterMask,
     /// PerfCntrGlobalStatus; 0 before PerfMonV2.
     status: u64,
 }
@@ -106,8 +108,7 @@ impl Overflows {
     /// such counters run ([`Amd::keeps_values`]), and nothing else claims their NMIs.
     #[inline]
     pub(in crate::driver) fn of_no_event(&self) -> u32 {
-        let status = CounterMask::from_bits(self.status);
-        status.gp().without(self.counters).weight()
+        self.of_no_event.weight()
     }
 }
 
@@ -313,12 +314,17 @@ impl Amd {
         if !self.has_global {
             return Overflows {
                 counters: self.overflowed(candidates, irqs),
+                of_no_event: CounterMask::EMPTY,
                 status: 0,
             };
         }
         let status = ReadOnlyMsr::AMD_GLOBAL_STATUS.read(irqs);
+        // Some microcode sets reserved bits (`amd_pmu_v2_handle_irq()`,
+        // `arch/x86/events/amd/core.c`).
+        let overflowed = CounterMask::from_bits(status) & self.present;
         Overflows {
-            counters: CounterMask::from_bits(status) & candidates,
+            counters: overflowed & candidates,
+            of_no_event: overflowed.without(candidates),
             status,
         }
     }

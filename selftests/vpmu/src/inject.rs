@@ -31,7 +31,9 @@ impl Injected {
     pub const WRONG_RECORDS: Self = Injected(1 << 25);
     /// IA32_DEBUGCTL has no FREEZE_WHILE_SMM.
     pub const NO_SMM_FREEZE: Self = Injected(1 << 26);
-    const ALL: u64 = 0x7ff_ffff;
+    /// A reserved bit of AMD's PerfCntrGlobalStatus is set, and software cannot clear it.
+    pub const RESERVED_STATUS: Self = Injected(1 << 27);
+    const ALL: u64 = 0xfff_ffff;
 
     /// CPUID reports this version of architectural performance monitoring; 0xff stands for none.
     pub const fn version(version: u8) -> Self {

@@ -109,7 +109,7 @@ impl Pmu {
             Msr::Fixed(index) => regs.fixed[index].value(),
             Msr::FixedCtrl => regs.fixed_ctrl,
             Msr::Metrics => self.read_metrics(),
-            Msr::Status => regs.global_status,
+            Msr::Status => regs.global_status | self.reserved_status(),
             Msr::Ctrl | Msr::AmdCtrl => regs.global_ctrl,
             Msr::StatusReset | Msr::StatusSet | Msr::AmdStatusClear | Msr::AmdStatusSet => 0,
             Msr::InUse => self.in_use(),

@@ -35,6 +35,13 @@ impl Pmu {
         capabilities & !absent
     }
 
+    /// Returns the reserved bits that are set in the status.
+    pub(super) fn reserved_status(&self) -> u64 {
+        const RESERVED: u64 = 1 << 31;
+        let is_amd = self.model.amd().is_some();
+        u64::from(is_amd && self.injected.has(Injected::RESERVED_STATUS)) * RESERVED
+    }
+
     /// Returns whether this general counter ignores writes.
     pub(super) fn general_is_stuck(&self, index: usize) -> bool {
         self.injected.has(Injected::STUCK_GENERAL) && index + 1 == self.generals

@@ -101,6 +101,19 @@ fn injected_stuck_status() {
 }
 
 #[test]
+fn injected_reserved_status() {
+    const GLOBAL_STATUS: u32 = 0xc000_0300;
+    const GLOBAL_STATUS_CLR: u32 = 0xc000_0302;
+    let mut pmu = Pmu::new(vpmu::model::find(0x19, 0x11).unwrap(), 1);
+    assert_eq!(read(&pmu, GLOBAL_STATUS), 0);
+    write(&mut pmu, INJECT, Injected::RESERVED_STATUS.bits());
+    write(&mut pmu, GLOBAL_STATUS_CLR, 1 << 31);
+    assert_eq!(read(&pmu, GLOBAL_STATUS), 1 << 31);
+    write(&mut pmu, INJECT, 0);
+    assert_eq!(read(&pmu, GLOBAL_STATUS), 0);
+}
+
+#[test]
 fn injected_fewer_counters() {
     for (what, leaf_a) in [
         (Injected::default(), [0x0730_0403, 0, 0, 0x603]),
