@@ -9,13 +9,13 @@
 
 . ./ktap.sh
 
-SECONDS=4
+LENGTH=4
 PARAMETER=/sys/module/rpmu/parameters/trial
 
 # on_trial [SECONDS]: loads rpmu on trial.
 on_trial() {
 	log_mark "$0"
-	load_with "trial=${1:-$SECONDS}" && return
+	load_with "trial=${1:-$LENGTH}" && return
 	because "load: $said"
 	return 1
 }
@@ -78,7 +78,7 @@ end() {
 
 gives_back() {
 	on_trial || return
-	logged "trial: the built-in driver gets its PMU back in $SECONDS s" && counts && over
+	logged "trial: the built-in driver gets its PMU back in $LENGTH s" && counts && over
 	status=$?
 	ended && return "$status"
 	return 1
@@ -105,6 +105,7 @@ revokes_events_of_perf() {
 	on_trial || return
 	perf stat -x, -e instructions:u,branches:u -- sleep 9 >/tmp/stat 2>&1 &
 	stat=$!
+	# shellcheck disable=SC2016 # the shell that is measured expands it
 	perf record -q -e instructions:u -c 100000 -o /tmp/trial.data -- sh -c \
 		'i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; sleep 9' >/tmp/record 2>&1 &
 	record=$!
