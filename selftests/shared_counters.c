@@ -1340,8 +1340,8 @@ TEST_F(equal, group_without_counters)
 	last = perf_open(&attr, -1, last_cpu(), leader, 0);
 	ASSERT_LE(0, last);
 	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
-	EXPECT_EQ(0, strncmp(scheduled(last), "waits ", 6)) TH_LOG("%s", scheduled(last));
-	EXPECT_NE(NULL, strstr(scheduled(last), " members=3 ")) TH_LOG("%s", scheduled(last));
+	EXPECT_EQ(0, strncmp(scheduled(leader), "waits ", 6)) TH_LOG("%s", scheduled(leader));
+	EXPECT_NE(NULL, strstr(scheduled(leader), " members=3 ")) TH_LOG("%s", scheduled(leader));
 	close(last);
 	close(member);
 	close(leader);

@@ -92,12 +92,14 @@ impl Driver {
         Some((cpu, own))
     }
 
-    /// Records that `event` could not be placed. `members` is the number of events of its group
-    /// that were tried together, including `event`.
+    /// Records that `event` could not be placed, or a group whose first event it is. `members` is
+    /// the number of events that were tried together; `constraint` is the sum of their constraints
+    /// without those of riders.
     ///
     /// If this driver orders the groups, a failure of an event that rotates is not recorded at the
     /// end of an interval, but marks the event as waiting. Nor is it recorded as long as the event
     /// waits.
+    #[inline(never)]
     fn place_failed(
         &self,
         cx: &Scheduling<'_, Self>,
@@ -118,6 +120,29 @@ impl Driver {
         let counters = explanation.constraint.counters.bits();
         trace::place_failed(event, members, counters, &explanation);
         own.failures.push(event, members, explanation);
+    }
+
+    /// [Records](Self::place_failed) that the group of the event `any` could not be placed.
+    /// `failed` is the event of the group that could not be collected, if any.
+    #[inline(never)]
+    fn group_failed(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        own: &mut CallbackState,
+        (any, failed): (&Event<Self>, Option<&Event<Self>>),
+        refusal: Refusal,
+    ) {
+        let none = Constraint::any_of(CounterMask::EMPTY);
+        let all = failed.map_or(none, |event| event.data().demand.constraint);
+        let collected = own.schedule.collected();
+        let all = collected.clone().fold(all, |all, it| all.or(it.constraint));
+        // CAST: no more than there are counters.
+        let members = (collected.count() as u32)
+            .wrapping_add(failed.is_some().into())
+            .wrapping_add(own.riders_to_place.len());
+        // The first event may be a rider, which is not collected.
+        let first = cx.group(any).first_enabled().unwrap_or(any);
+        self.place_failed(cx, own, first, members, (refusal, all));
     }
 
     /// Returns whether `entry` stays on the CPU while flexible groups rotate: its event or a rider
@@ -189,15 +214,35 @@ impl Driver {
         refusal: Refusal,
     ) {
         own.smt.set_refused_under(Limits::NONE);
-        let collected = own.schedule.collected();
-        let leader = collected.clone().next();
-        let leader = leader.and_then(|entry| cx.event(entry.event));
-        let all = event.data().demand.constraint;
-        let all = collected.clone().fold(all, |all, it| all.or(it.constraint));
-        // CAST: no more than there are counters.
-        let members = (collected.count() as u32).wrapping_add(1);
-        let members = members.wrapping_add(own.riders_to_place.len());
-        self.place_failed(cx, own, leader.unwrap_or(event), members, (refusal, all));
+        self.group_failed(cx, own, (event, Some(event)), refusal);
+        self.let_others_pass(cx, cpu, own, event);
+    }
+
+    /// Records that the group of the event `id`, which was collected, does not fit. Then looks for
+    /// groups behind it that fit.
+    // A function of its own, so that its stack is free when events are moved.
+    #[cold]
+    #[inline(never)]
+    fn commit_failed(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+        id: EventId,
+        refusal: Refusal,
+    ) {
+        let Some(event) = cx.event(id) else {
+            return;
+        };
+        if refusal.is_for_the_moment() {
+            cx.wait_if_pinned(id);
+        }
+        if cx.is_pinned(id) {
+            Self::note_pinned_refused(own);
+        } else {
+            Self::note_refused(own, event);
+        }
+        self.group_failed(cx, own, (event, None), refusal);
         self.let_others_pass(cx, cpu, own, event);
     }
 
@@ -557,23 +602,7 @@ impl Operations for Driver {
             }
             return Ok(());
         };
-        if let Some(leader) = cx.event(id) {
-            if refusal.is_for_the_moment() {
-                cx.wait_if_pinned(id);
-            }
-            if cx.is_pinned(id) {
-                Self::note_pinned_refused(own);
-            } else {
-                Self::note_refused(own, leader);
-            }
-            let members = own.schedule.collected();
-            let all = Constraint::any_of(CounterMask::EMPTY);
-            let all = members.clone().fold(all, |all, it| all.or(it.constraint));
-            // CAST: no more than there are counters.
-            let count = (members.count() as u32).wrapping_add(own.riders_to_place.len());
-            self.place_failed(cx, own, leader, count, (refusal, all));
-            self.let_others_pass(cx, cpu, own, leader);
-        }
+        self.commit_failed(cx, cpu, own, id, refusal);
         Err(refusal.into())
     }
 

@@ -339,6 +339,18 @@ impl<'a, T: InternalOperations> Iterator for Events<'a, T> {
     }
 }
 
+impl<'a, T: InternalOperations> EventGroup<'a, T> {
+    /// Returns the first enabled event of this PMU: the one that the perf core adds first.
+    pub fn first_enabled(&self) -> Option<&'a Event<T>> {
+        let group = *self;
+        let mut events = Events {
+            group,
+            next: group.0,
+        };
+        events.find_map(|(event, enabled)| enabled.then_some(event))
+    }
+}
+
 impl<T: InternalOperations> EventGroup<'_, T> {
     /// Returns whether the group is exclusive (`attr.exclusive`).
     pub fn is_exclusive(&self) -> bool {
@@ -396,7 +408,7 @@ impl<T: InternalOperations> EventGroup<'_, T> {
         clock: u64,
         f: impl FnOnce(&Event<T>, u64) -> R,
     ) -> Option<R> {
-        let (event, _) = self.events().find(|(_, enabled)| *enabled)?;
+        let event = self.first_enabled()?;
         // SAFETY: By the type invariant; the event is a member of the group.
         let running = unsafe { time::running(event.as_raw(), clock) };
         Some(f(event, running))
