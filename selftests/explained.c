@@ -568,6 +568,8 @@ TEST_F(waiting, for_any_counter)
 	for (i = 0; i < self->gp - 1; i++)
 		EXPECT_TRUE(holder_named(line, self->fds[i])) TH_LOG("%s", line);
 	EXPECT_TRUE(holder_named(line, last)) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, "; would share PMC")) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, ", but with share=0 ")) TH_LOG("%s", line);
 
 	close(last);
 	ASSERT_EQ(0, ioctl(waits, PERF_EVENT_IOC_DISABLE, 0));

@@ -433,7 +433,7 @@ static __u64 id_of(int fd)
 /* Returns the event's line in rpmu's schedule of the last CPU; "" if it is not listed. */
 static const char *scheduled(int fd)
 {
-	static char line[512];
+	static char line[1024];
 	char path[64], number[48];
 	bool listed = false;
 	FILE *file;
@@ -1280,6 +1280,62 @@ TEST_F(equal, no_counter_is_left)
 	EXPECT_GE(2, count.value - 2 * LOOPS);
 	EXPECT_EQ(count.value, read_value(early));
 	EXPECT_EQ(count.value, read_value(late));
+}
+
+/*
+ * Pinned events have all counters. A sampled event that is equal to a sampled one of
+ * them waits, alone or in a group whose leader rides; the line of the event or the
+ * leader says why it does not share the counter, and names riders with its holder.
+ */
+TEST_F(equal, would_share)
+{
+	struct perf_event_attr attr;
+	unsigned int i, nr = gp_counters();
+	int pinned, alone, rider, leader, member, first = -1;
+	const char *line;
+	char expected[96];
+
+	if (!shares_counters())
+		SKIP(return, "equal events do not share counters");
+	for (i = 0; i < nr; i++) {
+		attr = different_event(i);
+		attr.pinned = 1;
+		attr.sample_period = i ? 0 : 100003;
+		pinned = perf_open(&attr, -1, last_cpu(), -1, 0);
+		ASSERT_LE(0, pinned);
+		if (!i)
+			first = pinned;
+	}
+	attr = different_event(0);
+	rider = perf_open_self(&attr, -1);
+	ASSERT_LE(0, rider);
+	attr.sample_period = 100003;
+	alone = perf_open_self(&attr, -1);
+	ASSERT_LE(0, alone);
+	attr.sample_period = 0;
+	leader = perf_open_self(&attr, -1);
+	ASSERT_LE(0, leader);
+	attr.sample_period = 100003;
+	attr.disabled = 0;
+	member = perf_open_self(&attr, leader);
+	ASSERT_LE(0, member);
+	start_all();
+	loop(LOOPS);
+
+	line = scheduled(alone);
+	EXPECT_EQ(0, strncmp(line, "waits ", 6)) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, "; would share PMC")) TH_LOG("%s", line);
+	snprintf(expected, sizeof(expected), " with id=%llu, but both are sampled", id_of(first));
+	EXPECT_NE(NULL, strstr(line, expected)) TH_LOG("%s", line);
+	snprintf(expected, sizeof(expected), ": id=%llu with riders id=%llu", id_of(first),
+		 id_of(rider));
+	EXPECT_NE(NULL, strstr(line, expected)) TH_LOG("%s", line);
+
+	line = scheduled(leader);
+	EXPECT_EQ(0, strncmp(line, "waits ", 6)) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, " members=2 ")) TH_LOG("%s", line);
+	EXPECT_NE(NULL, strstr(line, "; would share PMC")) TH_LOG("%s", line);
+	stop_all();
 }
 
 /*

@@ -12,7 +12,10 @@ use crate::{
     logic::{
         model::{
             constraint::Constraint,
-            demand::Key, //
+            demand::{
+                Key,
+                Unshared, //
+            },
         },
         open::{
             attr::{
@@ -164,19 +167,22 @@ fn decide(
     Ok(data)
 }
 
-/// Returns the key of the events that can share a counter with a new event. [`Key::NONE`] with
-/// `policy=mainline` or `share=0`, and for an exclusive group: the event shares no counter.
+/// Returns the key of the events that can share a counter with a new event. With `policy=mainline`
+/// or `share=0`, and in an exclusive group, the event shares no counter.
 fn key(
     driver: &Driver,
     event: &perf::NewEvent<'_, Driver>,
     configured: &Configured,
     constraint: Constraint,
 ) -> Key {
-    let may_share = driver.hardware.policy == Policy::Rpmu && kern::parameter::share();
-    if !may_share || event.is_of_exclusive_group() {
-        return Key::NONE;
+    let key = configured.key(constraint, event.attr().sample_period() != 0);
+    if driver.hardware.policy == Policy::Mainline || !kern::parameter::share() {
+        return key.unshared(Unshared::Off);
     }
-    configured.key(constraint, event.attr().sample_period() != 0)
+    match event.is_of_exclusive_group() {
+        true => key.unshared(Unshared::Exclusive),
+        false => key,
+    }
 }
 
 /// Makes the data of an inherited event from the data of its `parent`.

@@ -32,6 +32,10 @@ use super::{
 };
 use crate::{
     logic::{
+        model::demand::{
+            Demand,
+            Unshared, //
+        },
         pmi::shared_count::{
             Total,
             MAX_IDS, //
@@ -43,6 +47,7 @@ use crate::{
         },
         sched::{
             cpu_schedule::Entry,
+            explanation::WouldShare,
             riders::{
                 Id,
                 Riders, //
@@ -737,6 +742,38 @@ impl Driver {
         pmi_state.set_halted(counter.mask(), false);
         pmi_state.run(&self.hardware, cx.irqs());
         true
+    }
+
+    /// Returns a counter that counts the same as an event that got none, but that this event does
+    /// not share. The event is `failed` or, in a txn, one of those that were collected.
+    #[inline(never)]
+    pub(super) fn would_share(
+        cx: &OnCpu<'_, Self>,
+        own: &CallbackState,
+        failed: Option<&Event<Self>>,
+    ) -> Option<WouldShare> {
+        let find = |demand: &Demand| {
+            let mut entries = own.schedule.entries();
+            let (counter, entry, but) = entries.find_map(|entry| {
+                // Events that were collected have no counter yet.
+                let counter = entry.planned()?;
+                let but = demand.why_unshared(&entry.demand())?;
+                Some((counter, entry, but))
+            })?;
+            let mut with = None;
+            Self::for_each_sharer(cx, &own.riders, entry.event, |event| {
+                if with.is_none() || but == Unshared::Sampled && event.is_sampling() {
+                    with = Some(event.number());
+                }
+            });
+            Some(WouldShare {
+                counter,
+                with: with?,
+                but,
+            })
+        };
+        let failed = failed.and_then(|event| find(&event.data().demand));
+        failed.or_else(|| own.schedule.collected().find_map(|it| find(&it.demand())))
     }
 
     /// Calls `f` for `head`, which is in the schedule, and for its riders.

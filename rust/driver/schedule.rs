@@ -39,6 +39,7 @@ use crate::{
                 CpuSchedule,
                 Entry, //
             },
+            explanation::Reason,
             group::Group,
             limits::Limits,
             riders::{
@@ -94,7 +95,7 @@ impl Driver {
 
     /// Records that `event` could not be placed, or a group whose first event it is. `members` is
     /// the number of events that were tried together; `constraint` is the sum of their constraints
-    /// without those of riders.
+    /// without those of riders. `failed` is the event of them that has not been collected, if any.
     ///
     /// If this driver orders the groups, a failure of an event that rotates is not recorded at the
     /// end of an interval, but marks the event as waiting. Nor is it recorded as long as the event
@@ -104,7 +105,7 @@ impl Driver {
         &self,
         cx: &Scheduling<'_, Self>,
         own: &mut CallbackState,
-        event: &Event<Self>,
+        (event, failed): (&Event<Self>, Option<&Event<Self>>),
         members: u32,
         (refusal, constraint): (Refusal, Constraint),
     ) {
@@ -116,10 +117,12 @@ impl Driver {
                 return;
             }
         }
-        let explanation = own.smt.explain(refusal, constraint);
-        let counters = explanation.constraint.counters.bits();
-        trace::place_failed(event, members, counters, &explanation);
-        own.failures.push(event, members, explanation);
+        let reason = Reason {
+            explanation: own.smt.explain(refusal, constraint),
+            would_share: Self::would_share(cx, own, failed),
+        };
+        trace::place_failed(event, members, constraint.counters.bits(), &reason);
+        own.failures.push(event, members, reason);
     }
 
     /// [Records](Self::place_failed) that the group of the event `any` could not be placed.
@@ -142,7 +145,7 @@ impl Driver {
             .wrapping_add(own.riders_to_place.len());
         // The first event may be a rider, which is not collected.
         let first = cx.group(any).first_enabled().unwrap_or(any);
-        self.place_failed(cx, own, first, members, (refusal, all));
+        self.place_failed(cx, own, (first, failed), members, (refusal, all));
     }
 
     /// Returns whether `entry` stays on the CPU while flexible groups rotate: its event or a rider
@@ -395,7 +398,8 @@ impl Operations for Driver {
             return Ok(());
         };
         Self::note_refused(&mut own, event);
-        self.place_failed(cx, &mut own, event, 1, (refusal, data.demand.constraint));
+        let reason = (refusal, data.demand.constraint);
+        self.place_failed(cx, &mut own, (event, Some(event)), 1, reason);
         self.let_others_pass(cx, cpu, &mut own, event);
         Err(refusal.into())
     }
@@ -406,7 +410,7 @@ impl Operations for Driver {
             // No limits were involved.
             own.smt.set_refused_under(Limits::NONE);
             let reason = (Refusal::TooManyEvents, event.data().demand.constraint);
-            self.place_failed(cx, &mut own, event, 1, reason);
+            self.place_failed(cx, &mut own, (event, None), 1, reason);
         }
     }
 

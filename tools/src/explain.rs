@@ -3,7 +3,10 @@
 //! The reasons why an event does not count all the time: a limit, or the events that hold the
 //! counters or registers that it needs.
 
-use crate::logic::model::demand::Demand;
+use crate::logic::model::demand::{
+    Demand,
+    Unshared, //
+};
 use crate::logic::refusal::Refusal;
 use crate::logic::refusal::Shortage;
 use crate::logic::regs::counter::{
@@ -168,7 +171,7 @@ pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
         found.sort_by(|one, other| other.intervals.total_cmp(&one.intervals));
         let said = found
             .into_iter()
-            .map(|found| found.cause(request, plan, total));
+            .map(|found| found.cause(request, plan, &group.members, total));
         said.chain(unreadable(plan, &group.refused)).collect()
     });
     said.collect()
@@ -441,8 +444,27 @@ fn fits_beside(
     })
 }
 
+/// Returns the first of `holders` that counts the same as one of these `members`, and why the two
+/// do not share a counter.
+fn would_share(
+    request: &Request,
+    plan: &Plan,
+    members: &[EventNumber],
+    holders: &Events,
+) -> Option<(EventNumber, Unshared)> {
+    let demand = |event: EventNumber| match plan.opened.events.get(event) {
+        Some(event) => event.demand,
+        None => request.watchdog(),
+    };
+    let mut members = members.iter().filter_map(|member| demand(*member));
+    members.find_map(|member| {
+        let mut holders = holders.iter();
+        holders.find_map(|holder| Some((holder, member.why_unshared(&demand(holder)?)?)))
+    })
+}
+
 impl Found {
-    fn cause(self, request: &Request, plan: &Plan, total: f64) -> Cause {
+    fn cause(self, request: &Request, plan: &Plan, members: &[EventNumber], total: f64) -> Cause {
         let names: Vec<String> = self
             .holders
             .iter()
@@ -500,6 +522,16 @@ impl Found {
                 format!("an exclusive group (:e) does not share the PMU, and {holders} {hold} it")
             }
             Kind::Unreadable => String::new(),
+        };
+        let shared = match self.kind {
+            Kind::Counters | Kind::Limit => would_share(request, plan, members, &self.holders),
+            _ => None,
+        };
+        let text = match shared {
+            Some((with, but)) => {
+                format!("{text}; it would share with {}, but {but}", plan.name(with))
+            }
+            None => text,
         };
         let before = self.before.map(|group| plan.group_name(group));
         Cause {

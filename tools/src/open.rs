@@ -9,7 +9,7 @@
 
 use crate::logic::model::demand::{
     Demand,
-    Key, //
+    Unshared, //
 };
 use crate::logic::open::attr::{
     Leader,
@@ -150,7 +150,7 @@ impl Opened {
     /// Makes the events share no counters, as with `share=0`.
     pub fn share_nothing(&mut self) {
         let demands = self.events.iter_mut().filter_map(|it| it.demand.as_mut());
-        demands.for_each(|demand| demand.key = Key::NONE);
+        demands.for_each(|demand| demand.key = demand.key.unshared(Unshared::Off));
     }
 
     /// Adds events that were opened after these. Their numbers, and those of their groups, continue
@@ -278,9 +278,11 @@ fn open_event(
                     0 => event.exclusive,
                     _ => group.exclusive,
                 };
+                let key = configured.key(constraint, attr.is_sampling());
                 let key = match policy {
-                    Policy::Rpmu if !is_alone => configured.key(constraint, attr.is_sampling()),
-                    _ => Key::NONE,
+                    Policy::Mainline => key.unshared(Unshared::Off),
+                    Policy::Rpmu if is_alone => key.unshared(Unshared::Exclusive),
+                    Policy::Rpmu => key,
                 };
                 new.select = Some(select);
                 new.demand = Some(Demand {

@@ -4,7 +4,7 @@
 
 use crate::logic::model::demand::{
     Demand,
-    Key, //
+    Unshared, //
 };
 use crate::logic::open::attr::{
     Attributes,
@@ -103,14 +103,14 @@ pub fn watchdog(machine: &Machine) -> Option<Demand> {
 }
 
 impl Request {
-    /// Returns the needs of the watchdog's event if the watchdog is on; without a key if events do
-    /// not share counters.
+    /// Returns the needs of the watchdog's event if the watchdog is on; with a key that is not
+    /// shared if events do not share counters.
     pub fn watchdog(&self) -> Option<Demand> {
         let demand = self.watchdog.then(|| watchdog(&self.machine)).flatten()?;
         Some(match self.shares() {
             true => demand,
             false => Demand {
-                key: Key::NONE,
+                key: demand.key.unshared(Unshared::Off),
                 ..demand
             },
         })

@@ -18,7 +18,7 @@ pub fn distinct(events: impl IntoIterator<Item = Demand>) -> Vec<Demand> {
     // The numbers of the demands with a key of each class.
     let mut known: HashMap<usize, Vec<usize>> = HashMap::new();
     for demand in events {
-        if demand.key != Key::NONE {
+        if demand.key.shares() {
             let known = known.entry(demand.key.number(CLASSES)).or_default();
             let equal = known.iter().find(|it| demand.can_ride_on(&distinct[**it]));
             if let Some(equal) = equal {
@@ -33,16 +33,16 @@ pub fn distinct(events: impl IntoIterator<Item = Demand>) -> Vec<Demand> {
     distinct
 }
 
-/// Removes the keys that no two events of `units` and `others` have in common. Events that share
-/// nothing are then equal if their needs are.
+/// Removes the keys that no two events of `units` and `others` have in common, and those of events
+/// that share no counter. Events that share nothing are then equal if their needs are.
 pub fn forget_unique_keys(units: &mut [Vec<Demand>], others: impl IntoIterator<Item = Demand>) {
     let mut number: HashMap<usize, usize> = HashMap::new();
     let all = units.iter().flatten().copied().chain(others);
-    for demand in all.filter(|demand| demand.key != Key::NONE) {
+    for demand in all.filter(|demand| demand.key.shares()) {
         *number.entry(demand.key.number(CLASSES)).or_default() += 1;
     }
     for demand in units.iter_mut().flatten() {
-        if number.get(&demand.key.number(CLASSES)) == Some(&1) {
+        if !demand.key.shares() || number.get(&demand.key.number(CLASSES)) == Some(&1) {
             demand.key = Key::NONE;
         }
     }
@@ -91,7 +91,7 @@ mod tests {
             vec![event(0xc4, true), event(0xc6, false)],
         ];
         forget_unique_keys(&mut units, [event(0xc6, false)]);
-        let has_key = |demand: &Demand| demand.key != Key::NONE;
+        let has_key = |demand: &Demand| demand.key.shares();
         let keys: Vec<bool> = units.iter().flatten().map(has_key).collect();
         assert_eq!(keys, [true, false, true, true]);
     }

@@ -11,7 +11,7 @@ use crate::{
         caller::Caller,
         ticks::Ticks, //
     },
-    logic::sched::explanation::Explanation,
+    logic::sched::explanation::Reason,
     perf::{
         Event,
         Operations, //
@@ -39,13 +39,13 @@ pub(in crate::driver) struct Failure {
     pub(in crate::driver) pinned: bool,
     /// The task that the event counts, unless it counts a CPU.
     pub(in crate::driver) task: Option<Caller>,
-    pub(in crate::driver) explanation: Explanation,
+    pub(in crate::driver) reason: Reason,
 }
 
 impl Failure {
     /// Describes the failure of `event` on this CPU now. `members` is the number of events of its
     /// group that were tried.
-    fn now<T: Operations>(event: &Event<T>, members: u32, explanation: Explanation) -> Self {
+    fn now<T: Operations>(event: &Event<T>, members: u32, reason: Reason) -> Self {
         Self {
             when: Ticks::now(),
             times: 1,
@@ -54,7 +54,7 @@ impl Failure {
             members,
             pinned: event.is_pinned(),
             task: event.is_of_task().then(Caller::current),
-            explanation,
+            reason,
         }
     }
 }
@@ -84,9 +84,9 @@ impl Failures {
         &mut self,
         event: &Event<T>,
         members: u32,
-        explanation: Explanation,
+        reason: Reason,
     ) {
-        let mut failure = Failure::now(event, members, explanation);
+        let mut failure = Failure::now(event, members, reason);
         for slot in self.slots.iter_mut().flatten() {
             if slot.number == failure.number {
                 failure.times = slot.times.saturating_add(1);

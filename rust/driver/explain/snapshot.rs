@@ -22,6 +22,10 @@ use crate::{
         caller::Caller, //
     },
     logic::{
+        model::demand::{
+            Demand,
+            Unshared, //
+        },
         regs::counter::{
             CounterId,
             CounterMask,
@@ -29,7 +33,10 @@ use crate::{
         },
         sched::{
             cpu_schedule::Entry,
-            explanation::Listed,
+            explanation::{
+                Listed,
+                WouldShare, //
+            },
             room::have_room, //
         },
     },
@@ -62,6 +69,7 @@ struct Shown {
     config: u64,
     config1: u64,
     pinned: bool,
+    sampled: bool,
     /// The task that the event counts, unless it counts a CPU.
     task: Option<Caller>,
 }
@@ -77,6 +85,7 @@ impl Shown {
             config,
             config1: event.attr_config1(),
             pinned: event.is_pinned(),
+            sampled: event.is_sampling(),
             task: event.is_of_task().then(Caller::current),
         }
     }
@@ -135,8 +144,7 @@ struct WaitingEvent {
     is_error: bool,
     /// Set if the event waits for its turn in the rotation.
     waits_for_its_turn: bool,
-    /// The counters that can count the event.
-    counters: CounterMask,
+    demand: Demand,
     /// The time for which the event has counted so far, in milliseconds.
     counted: u64,
 }
@@ -229,7 +237,7 @@ impl Snapshot {
                     event: Shown::new(event, group.number),
                     is_error: group.is_error,
                     waits_for_its_turn: event.data().turn.waits(),
-                    counters: event.data().demand.constraint.counters,
+                    demand: event.data().demand,
                     counted: event.time_running() / 1_000_000,
                 });
             }
@@ -303,7 +311,7 @@ impl Snapshot {
         let stays = |stays: bool, event: &Shown| {
             stays && (event.task.is_none() || waiting.event.task.is_some())
         };
-        let mut riders = self.riders().filter(|it| it.counter == holder.counter);
+        let mut riders = self.riders_of(holder);
         stays(holder.stays, &holder.event) || riders.any(|it| stays(it.stays, &it.event))
     }
 
@@ -313,15 +321,22 @@ impl Snapshot {
         let members = self
             .waiting()
             .filter(|it| it.event.group == first.event.group);
-        let members = members.map(|it| it.counters);
+        let members = members.map(|it| it.demand.constraint.counters);
         let stay = self.holders().filter(|it| self.stays_for(it, first));
         let stay = stay.map(|it| it.entry.constraint.counters);
         let wants = Iterator::chain(stay, members);
         have_room(wants.map(|wanted| wanted.without(self.closed)))
     }
 
-    /// Writes the events that now hold the `wanted` counters; if `gets_no_turn` is the first event
-    /// of a group, only those that never give up their counters for this group.
+    /// Returns the riders on the counter of `holder`.
+    fn riders_of(&self, holder: &Holder) -> impl Iterator<Item = &Rider> {
+        let counter = holder.counter;
+        self.riders().filter(move |it| it.counter == counter)
+    }
+
+    /// Writes the events that now hold the `wanted` counters, each with its riders; if
+    /// `gets_no_turn` is the first event of a group, only those that never give up their counters
+    /// for this group.
     // The events are not passed as an iterator, which would give the function a long name.
     fn fmt_holders(
         &self,
@@ -341,8 +356,34 @@ impl Snapshot {
                 holder.counter, holder.event.number
             )?;
             separator = "; ";
+            let mut with = " with riders ";
+            for rider in self.riders_of(holder) {
+                write!(f, "{with}id={}", rider.event.number)?;
+                with = ",";
+            }
         }
-        f.write_str("\n")
+        Ok(())
+    }
+
+    /// Writes the first counter that counts the same as an event of the group with this `first`
+    /// event, and why that event does not share it.
+    fn fmt_would_share(&self, first: &WaitingEvent, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut members = self
+            .waiting()
+            .filter(|it| it.event.group == first.event.group);
+        let found = members.find_map(|member| {
+            self.holders().find_map(|holder| {
+                let but = member.demand.why_unshared(&holder.entry.demand())?;
+                let mut sampled = self.riders_of(holder).filter(|it| it.event.sampled);
+                let rider = sampled.next().filter(|_| but == Unshared::Sampled);
+                Some(WouldShare {
+                    counter: holder.counter,
+                    with: rider.map_or(holder.event.number, |it| it.event.number),
+                    but,
+                })
+            })
+        });
+        found.map_or(Ok(()), |it| write!(f, "{it}"))
     }
 
     /// Writes a failure and its reason.
@@ -361,7 +402,7 @@ impl Snapshot {
             Some(task) => write!(f, " task={task}")?,
             None => f.write_str(" task=none, all of the CPU")?,
         }
-        write!(f, ": {}", failure.explanation)
+        write!(f, ": {}", failure.reason)
     }
 
     /// Writes why the group with this `first` event waits: the reason of its failure, or why it was
@@ -374,8 +415,9 @@ impl Snapshot {
         if !waits_for_turn {
             if let Some(failure) = self.failures.iter().flatten().find(is_known) {
                 Self::fmt_failure(failure, f)?;
-                let wanted = failure.explanation.counters();
-                return self.fmt_holders(wanted, None, "; ", f);
+                let wanted = failure.reason.explanation.counters();
+                self.fmt_holders(wanted, None, "; ", f)?;
+                return f.write_str("\n");
             }
         }
         write!(
@@ -391,16 +433,18 @@ impl Snapshot {
             return f.write_str(": it got no counter, some time ago\n");
         }
         let none = CounterMask::EMPTY;
-        let wanted = members.fold(none, |all, it| all.union(it.counters));
+        let wanted = members.fold(none, |all, it| all.union(it.demand.constraint.counters));
         if !self.has_room(first) {
             f.write_str(": gets no turn while pinned events count")?;
-            return self.fmt_holders(wanted, Some(first), "; ", f);
+            self.fmt_holders(wanted, Some(first), "; ", f)?;
+        } else if !waits_for_turn && !self.takes_turns {
+            f.write_str(": not tried, behind a group that got no counter")?;
+        } else {
+            f.write_str(": waits for its turn")?;
+            self.fmt_holders(wanted, None, " behind ", f)?;
         }
-        if !waits_for_turn && !self.takes_turns {
-            return f.write_str(": not tried, behind a group that got no counter\n");
-        }
-        f.write_str(": waits for its turn")?;
-        self.fmt_holders(wanted, None, " behind ", f)
+        self.fmt_would_share(first, f)?;
+        f.write_str("\n")
     }
 }
 
@@ -409,7 +453,7 @@ impl fmt::Display for Snapshot {
         f.write_str("# counter, event, the counters that it may use, since when, task\n")?;
         for holder in self.holders() {
             fmt::Display::fmt(holder, f)?;
-            for rider in self.riders().filter(|it| it.counter == holder.counter) {
+            for rider in self.riders_of(holder) {
                 fmt::Display::fmt(rider, f)?;
             }
         }

@@ -12,6 +12,8 @@
 //!
 //! Events with equal [keys](Key), and otherwise equal demands, count the same on one counter.
 
+use core::fmt;
+
 use super::constraint::Constraint;
 use crate::logic::regs::{
     event_select::EventSelect,
@@ -39,41 +41,79 @@ impl Requirement {
     }
 }
 
+/// A reason why an event does not share the counter of an event that counts the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unshared {
+    /// Events share no counters: `share=0` or `policy=mainline`.
+    Off,
+    /// One of the two belongs to an exclusive group.
+    Exclusive,
+    /// One of the two is precise.
+    Precise,
+    /// Events of this kind share no counters.
+    Kind,
+    /// Both are sampled.
+    Sampled,
+    /// Branches are recorded for the event.
+    Branches,
+}
+
+impl fmt::Display for Unshared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "with share=0 or policy=mainline, no events share a counter",
+            Self::Exclusive => "an exclusive group shares no counters",
+            Self::Precise => "precise events share no counters",
+            Self::Kind => "events of this kind share no counters",
+            Self::Sampled => "both are sampled",
+            Self::Branches => "it takes branch stacks",
+        })
+    }
+}
+
 /// The part of an event's configuration that determines, together with its constraint and its extra
 /// register, what a counter counts. Events that agree in all three can share a counter if at most
-/// one of them is sampled.
+/// one of them is sampled, unless an event's key is [unshared](Self::unshared).
 ///
 /// # Invariants
 ///
-/// The value is 0 for [`NONE`](Self::NONE); otherwise it has `HOST`, `GUEST` or both bits.
+/// The value has `HOST`, `GUEST` or both bits, or is that of [`NONE`](Self::NONE). It has a
+/// [number](Self::BIT) other than 0 only without `UNSHARED`, and a [reason](Self::REASON) only with
+/// it.
 ///
 /// # Examples
 ///
 /// ```
 /// # use rpmu_logic::logic;
-/// use logic::model::demand::Key;
+/// use logic::model::demand::{Key, Unshared};
 /// use logic::regs::{event_select::EventSelect, global::CountsIn};
 ///
 /// let cycles = EventSelect::event(0x3c, 0).counting_user(true);
 /// let key = |samples| Key::new(cycles, CountsIn::EVERYWHERE, samples);
 /// assert!(key(false).is_equal(key(true)));
 /// assert!(!Key::NONE.is_equal(Key::NONE));
+///
+/// let alone = key(false).unshared(Unshared::Exclusive);
+/// assert!(!alone.is_equal(alone) && alone.counts_same(key(true)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(u64);
 
 impl Key {
-    /// The key of an event that shares no counter.
-    pub const NONE: Self = Self(0);
+    /// The key of an event that shares no counter, and of which nothing is known.
+    pub const NONE: Self = Self(Self::UNSHARED);
 
-    // No event select has these bits.
-    const HOST: u64 = 1 << 63;
-    const GUEST: u64 = 1 << 62;
-    const SAMPLES: u64 = 1 << 61;
+    // No event select has these bits. The first is the sign, which is tested most often.
+    const UNSHARED: u64 = 1 << 63;
+    const HOST: u64 = 1 << 62;
+    const GUEST: u64 = 1 << 61;
+    const SAMPLES: u64 = 1 << 60;
     /// Six bits: the number of the [bit](Self::bit), which is stored so that it need not be
     /// computed each time that the event is added.
-    const BIT: u32 = 55;
-    const SELECT: u64 = (1 << Self::BIT) - 1;
+    const BIT: u32 = 54;
+    /// Three bits: why the event shares no counter, as an [`Unshared`].
+    const REASON: u32 = 51;
+    const SELECT: u64 = (1 << Self::REASON) - 1;
 
     /// Returns the key of an event. `samples` is set if the event is sampled: its period has to be
     /// in the counter. An event that counts nowhere shares no counter.
@@ -95,7 +135,45 @@ impl Key {
         Self(key | bit.wrapping_shl(Self::BIT)).with_samples(samples)
     }
 
-    /// Returns whether the event is sampled.
+    /// Returns the key of the same event, if it shares no counter for this reason, which is not
+    /// [`Sampled`](Unshared::Sampled) or [`Branches`](Unshared::Branches). An event that shares no
+    /// counter already keeps its reason.
+    #[must_use]
+    pub const fn unshared(self, why: Unshared) -> Self {
+        if !self.shares() {
+            return self;
+        }
+        let reason = match why {
+            Unshared::Off => 0,
+            Unshared::Exclusive => 1,
+            Unshared::Precise => 2,
+            Unshared::Kind | Unshared::Sampled | Unshared::Branches => 3,
+        };
+        // INVARIANT: The key has a reason and no number.
+        let same = self.0 & (Self::SELECT | Self::HOST | Self::GUEST);
+        Self(same | Self::UNSHARED | (reason << Self::REASON))
+    }
+
+    /// Returns why the event shares no counter; [`None`] if it may share one.
+    const fn why_unshared(self) -> Option<Unshared> {
+        if self.shares() {
+            return None;
+        }
+        Some(match (self.0 >> Self::REASON) & 0b111 {
+            0 => Unshared::Off,
+            1 => Unshared::Exclusive,
+            2 => Unshared::Precise,
+            _ => Unshared::Kind,
+        })
+    }
+
+    /// Returns whether the event may share a counter.
+    #[inline]
+    pub const fn shares(self) -> bool {
+        self.0 & Self::UNSHARED == 0
+    }
+
+    /// Returns whether the event is sampled. `false` if it shares no counter.
     pub const fn samples(self) -> bool {
         self.0 & Self::SAMPLES != 0
     }
@@ -103,14 +181,14 @@ impl Key {
     /// Returns whether this is the key of an event that may share a counter and is not sampled.
     #[inline]
     pub const fn counts_only(self) -> bool {
-        self.0 != 0 && !self.samples()
+        self.0 & (Self::UNSHARED | Self::SAMPLES) == 0
     }
 
-    /// Returns this key with the mark of sampled events set to `samples`. [`NONE`](Self::NONE)
-    /// stays the same.
+    /// Returns this key with the mark of sampled events set to `samples`. The key of an event that
+    /// shares no counter stays the same.
     #[must_use]
     pub const fn with_samples(self, samples: bool) -> Self {
-        match samples && self.0 != 0 {
+        match samples && self.shares() {
             true => Self(self.0 | Self::SAMPLES),
             false => Self(self.0 & !Self::SAMPLES),
         }
@@ -120,17 +198,24 @@ impl Key {
     /// that one of the events may be sampled.
     pub const fn is_equal(self, other: Self) -> bool {
         let both_sample = self.0 & other.0 & Self::SAMPLES != 0;
-        self.0 != 0 && (self.0 ^ other.0) & !Self::SAMPLES == 0 && !both_sample
+        self.shares() && (self.0 ^ other.0) & !Self::SAMPLES == 0 && !both_sample
+    }
+
+    /// Returns whether events with the two keys count the same, whether they can share a counter or
+    /// not.
+    pub const fn counts_same(self, other: Self) -> bool {
+        const PLACES: u64 = Key::HOST | Key::GUEST;
+        self.0 & PLACES != 0 && (self.0 ^ other.0) & (Self::SELECT | PLACES) == 0
     }
 
     /// Returns one bit: the same for equal keys, mostly another for different keys; 0 for the key
     /// of an event that shares no counter.
     #[inline]
     pub const fn bit(self) -> u64 {
-        match self.0 {
-            0 => 0,
+        match self.shares() {
+            false => 0,
             // CAST: cuts off all but the lower bits of the number, of which the shift takes six.
-            _ => 1u64.wrapping_shl(self.0.wrapping_shr(Self::BIT) as u32),
+            true => 1u64.wrapping_shl(self.0.wrapping_shr(Self::BIT) as u32),
         }
     }
 
@@ -178,6 +263,34 @@ impl Demand {
             && self.lbr_select.is_none()
             && self.requirement == other.requirement
             && self.constraint == other.constraint
+    }
+
+    /// Returns why an event with this demand cannot ride on the counter of one with the demand
+    /// `other`, although both count the same. [`None`] if it can ride, or the counts differ.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// use logic::model::{constraint::Constraint, demand::{Demand, Key, Unshared}};
+    /// use logic::regs::{counter::CounterMask, event_select::EventSelect, global::CountsIn};
+    ///
+    /// let branches = |samples| Demand {
+    ///     key: Key::new(EventSelect::event(0xc4, 0), CountsIn::EVERYWHERE, samples),
+    ///     ..Constraint::any_of(CounterMask::first_gp(4)).into()
+    /// };
+    /// assert_eq!(branches(true).why_unshared(&branches(true)), Some(Unshared::Sampled));
+    /// assert_eq!(branches(true).why_unshared(&branches(false)), None);
+    /// ```
+    pub fn why_unshared(&self, other: &Self) -> Option<Unshared> {
+        if !self.key.counts_same(other.key) || self.requirement != other.requirement {
+            return None;
+        }
+        let why = self.key.why_unshared().or(other.key.why_unshared());
+        if why.is_none() && self.key.samples() && other.key.samples() {
+            return Some(Unshared::Sampled);
+        }
+        why.or(self.lbr_select.map(|_| Unshared::Branches))
     }
 
     /// Returns a number that is equal for events that can share a counter, and almost always
@@ -265,5 +378,56 @@ mod tests {
             ..offcore(1, true)
         };
         assert!(!branches.can_ride_on(&event) && event.can_ride_on(&branches));
+    }
+
+    #[test]
+    fn reasons_why_events_share_no_counter() {
+        let select = EventSelect::event(0xc4, 0);
+        let event = |samples, why: Option<Unshared>| {
+            let key = Key::new(select, CountsIn::EVERYWHERE, samples);
+            Demand {
+                key: why.map_or(key, |why| key.unshared(why)),
+                ..Constraint::any_of(CounterMask::first_gp(4)).into()
+            }
+        };
+        let (counts, samples) = (event(false, None), event(true, None));
+        let reasons = [
+            Unshared::Off,
+            Unshared::Exclusive,
+            Unshared::Precise,
+            Unshared::Kind,
+        ];
+        for why in reasons {
+            let alone = event(true, Some(why));
+            let key = alone.key;
+            assert!(
+                !key.shares() && !key.counts_only() && key.bit() == 0,
+                "{why:?}"
+            );
+            assert!(!key.is_equal(key) && !counts.can_ride_on(&alone), "{why:?}");
+            assert_eq!(alone.fingerprint(), 0, "{why:?}");
+            assert_eq!(counts.why_unshared(&alone), Some(why));
+            assert_eq!(alone.why_unshared(&samples), Some(why));
+            assert_eq!(key.unshared(Unshared::Off), key);
+            assert_eq!(key.with_samples(true), key);
+        }
+        assert_eq!(samples.why_unshared(&samples), Some(Unshared::Sampled));
+        let branches = Demand {
+            lbr_select: Some(1),
+            ..samples
+        };
+        assert_eq!(branches.why_unshared(&counts), Some(Unshared::Branches));
+        assert_eq!(counts.why_unshared(&branches), None);
+        // These count something else.
+        let other = Demand {
+            key: Key::new(EventSelect::event(0xc5, 0), CountsIn::EVERYWHERE, true),
+            ..samples
+        };
+        assert_eq!(samples.why_unshared(&other), None);
+        let unknown = Demand {
+            key: Key::NONE,
+            ..samples
+        };
+        assert_eq!(unknown.why_unshared(&unknown), None);
     }
 }

@@ -15,7 +15,8 @@ use crate::logic::{
         constraint::Constraint,
         demand::{
             Key,
-            Requirement, //
+            Requirement,
+            Unshared, //
         },
         HardwareId, //
     },
@@ -79,16 +80,19 @@ impl Event {
             northbridge,
             ..
         } = constraint;
-        let needs_more = self.precise.is_some()
-            || pair
+        let key = Key::new(self.select, self.counts_in, samples);
+        if self.precise.is_some() {
+            return key.unshared(Unshared::Precise);
+        }
+        let needs_more = pair
             || counters.has_metrics()
             || counters.contains(CounterId::GUEST_BRANCHES)
             // Metrics may join the slots.
             || self.select.code() == SLOTS;
         if needs_more || northbridge || self.select.has(EventSelect::IN_TX_CHECKPOINTED) {
-            return Key::NONE;
+            return key.unshared(Unshared::Kind);
         }
-        Key::new(self.select, self.counts_in, samples)
+        key
     }
 }
 

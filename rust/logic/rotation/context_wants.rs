@@ -98,7 +98,7 @@ impl ContextWants {
     }
 
     fn add_key(&mut self, key: Key) {
-        if key == Key::NONE {
+        if !key.shares() {
             return;
         }
         let number = key.number(SEEN * 64);

@@ -11,7 +11,10 @@ use core::fmt;
 
 use super::limits::Limits;
 use crate::logic::{
-    model::constraint::Constraint,
+    model::{
+        constraint::Constraint,
+        demand::Unshared, //
+    },
     refusal::{
         Refusal,
         Shortage, //
@@ -28,6 +31,25 @@ use crate::logic::{
 /// The reason why a second group with slots fails.
 pub const ONE_GROUP_HAS_SLOTS: &str =
     "slots count for one group at a time, and topdown metrics with them";
+
+/// A counter that already counts what an event would count that got no counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WouldShare {
+    /// The counter.
+    pub counter: CounterId,
+    /// The id (`PERF_EVENT_IOC_ID`) of the event on that counter: of the sampled one, if that is
+    /// the reason.
+    pub with: u64,
+    /// The reason why the event does not share it.
+    pub but: Unshared,
+}
+
+impl fmt::Display for WouldShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { counter, with, but } = self;
+        write!(f, "; would share {counter} with id={with}, but {but}")
+    }
+}
 
 /// A refusal, with the constraint and the limits behind it.
 ///
@@ -158,6 +180,22 @@ impl fmt::Display for Explanation {
     }
 }
 
+/// The reason why an event or a group got no counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The explanation.
+    pub explanation: Explanation,
+    /// A counter that the event, or an event of the group, would share.
+    pub would_share: Option<WouldShare>,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.explanation.fmt(f)?;
+        self.would_share.map_or(Ok(()), |it| it.fmt(f))
+    }
+}
+
 /// A list of counters, separated by commas.
 pub struct Listed(pub CounterMask);
 
@@ -282,6 +320,21 @@ mod tests {
             .unwrap();
         let text = explain(Refusal::ExtraRegisterLimited, false, limits);
         assert!(text.contains("OffcoreResponse1 holds 0x10"), "{text}");
+    }
+
+    #[test]
+    fn the_counter_that_the_event_would_share() {
+        let reason = Reason {
+            explanation: Refusal::DoesNotFit(CONTENDED).into(),
+            would_share: Some(WouldShare {
+                counter: CounterId::FIRST,
+                with: 110,
+                but: Unshared::Sampled,
+            }),
+        };
+        let text = reason.to_string();
+        let expected = "; would share PMC0 with id=110, but both are sampled";
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]

@@ -181,6 +181,11 @@ fn commands_beside_each_other_share_counters() {
     for other in [["--share", "0"], ["--policy", "mainline"]] {
         let (status, out, _) = said(&[&beside[..], &other].concat());
         assert!(status == 1 && !out.contains("rider"), "{out}");
+        let why = ", but with share=0 or policy=mainline, no events share a counter";
+        assert!(
+            out.contains("; it would share with ") && out.contains(why),
+            "{out}"
+        );
     }
     assert_eq!(said(&[&beside[..], &["--share", "2"]].concat()).0, 2);
     assert_eq!(said(&["--live", "--beside", all]).0, 2);

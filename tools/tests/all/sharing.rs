@@ -4,10 +4,7 @@
 
 use proptest::prelude::*;
 use rpmu_plan::data::lists;
-use rpmu_plan::logic::model::demand::{
-    Demand,
-    Key, //
-};
+use rpmu_plan::logic::model::demand::Demand;
 use rpmu_plan::logic::sched::assign::Policy;
 use rpmu_plan::machine::{
     Machine,
@@ -62,7 +59,7 @@ fn sharable(machine: &Machine) -> Vec<String> {
         let opened = open(&wanted, machine, Policy::Rpmu);
         let event = &opened.events[0];
         let demand = event.demand.filter(|_| event.refused.is_none());
-        let demand = demand.filter(|demand| demand.key != Key::NONE);
+        let demand = demand.filter(|demand| demand.key.shares());
         let Some(demand) = demand.filter(|_| opened.events.len() == 1) else {
             return false;
         };
