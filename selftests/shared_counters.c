@@ -497,6 +497,50 @@ TEST_F(shared, one_of_two_that_sample_closed)
 	EXPECT_EQ(read_value(self->rider), read_value(second));
 }
 
+/*
+ * An event with branch stacks has a counter of its own when it arrives, and the
+ * events that have counted the same before move to it.
+ */
+TEST_F(shared, branch_stacks_arrive)
+{
+	struct perf_event_attr attr = sampling(self->config, 5003);
+	struct perf_event_mmap_page *page;
+	int branches;
+
+	if (!branch_records())
+		SKIP(return, "this CPU records no branches");
+	OPEN_COUNTING();
+	attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
+	branches = open_in(&attr, variant->rider_of_cpu);
+	if (branches < 0 && errno == EOPNOTSUPP)
+		SKIP(return, "no branch stacks here");
+	ASSERT_LE(0, branches);
+	page = map_buffer(branches, PAGES);
+	ASSERT_NE(MAP_FAILED, page);
+	start_all();
+	loop(LOOPS);
+	ASSERT_EQ(0, ioctl(branches, PERF_EVENT_IOC_DISABLE, 0));
+	loop(LOOPS + 123);
+	ASSERT_EQ(0, ioctl(branches, PERF_EVENT_IOC_ENABLE, 0));
+	if (shares_counters()) {
+		EXPECT_TRUE(is_rider_of(self->owner, branches))
+			TH_LOG("%s", scheduled(self->owner));
+		EXPECT_TRUE(is_rider_of(self->rider, branches))
+			TH_LOG("%s", scheduled(self->rider));
+	}
+	loop(LOOPS);
+	stop_all();
+	EXPECT_WITNESSED();
+	EXPECT_EQ(read_value(self->owner), read_value(self->rider));
+	EXPECT_LT(1, look(page).samples);
+	munmap(page, (1 + PAGES) * sysconf(_SC_PAGESIZE));
+	close(branches);
+	owned_loop(LOOPS);
+	EXPECT_WITNESSED();
+	EXPECT_EQ(read_value(self->owner), read_value(self->rider));
+}
+
 TEST_F(shared, period_changed)
 {
 	static const __u64 periods[] = { 50021, 307, 1ULL << 40, 100003, 1009 };

@@ -603,8 +603,8 @@ impl Driver {
         }
     }
 
-    /// Moves `head`, on whose counter no sampled event is left, and its riders to the counter of
-    /// another equal event, if there is one. Their counter becomes free. The PMU is disabled.
+    /// Moves `head`, on whose counter no event is sampled, and its riders to the counter of another
+    /// equal event, if there is one. Their counter becomes free. The PMU is disabled.
     #[inline(never)]
     fn merge(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState, head: EventId) {
         let Some(other) = own.schedule.equal_to(head) else {
@@ -623,6 +623,19 @@ impl Driver {
             if let Some((id, event)) = event_of(cx, id) {
                 self.place_rider(cx, cpu, own, (id, event));
             }
+        }
+    }
+
+    /// Lets events ride that are equal to events with branch stacks and were placed before these.
+    #[inline]
+    pub(super) fn ride_on_branches(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+    ) {
+        while let Some(head) = own.schedule.equal_to_branches() {
+            self.merge(cx, cpu, own, head);
         }
     }
 

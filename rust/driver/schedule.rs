@@ -393,6 +393,7 @@ impl Operations for Driver {
             |schedule, limits| schedule.add_demand(id, &data.demand, wish, limits),
         );
         let Err(refusal) = planned else {
+            self.ride_on_branches(cx, cpu, &mut own);
             Self::note_placed(&mut own, || Some(event));
             self.let_others_join(cx, cpu, &mut own, event);
             return Ok(());
@@ -600,6 +601,7 @@ impl Operations for Driver {
         let planned = self.plan(cx, cpu, own, counters_only, Some(id), CpuSchedule::commit);
         let Err(refusal) = planned else {
             self.place_riders_of_txn(cx, cpu, own);
+            self.ride_on_branches(cx, cpu, own);
             Self::note_placed(own, || cx.event(id));
             if let Some(leader) = cx.event(id) {
                 self.let_others_join(cx, cpu, own, leader);

@@ -105,6 +105,62 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         Some(equal?.event)
     }
 
+    /// Returns an event with a planned counter that could ride on the counter of an event with
+    /// branch stacks instead; [`None`] if there is none.
+    ///
+    /// An event with branch stacks rides on no counter: if it is added while an equal event is on
+    /// the CPU, it gets a counter of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rpmu_logic::logic;
+    /// # use logic::capabilities::{Capabilities, Cpuid};
+    /// use logic::model::{constraint::Constraint, demand::{Demand, Key}};
+    /// use logic::regs::{counter::CounterMask, event_select::EventSelect, global::CountsIn};
+    /// use logic::sched::{cpu_schedule::CpuSchedule, limits::Limits};
+    /// # let cpuid = Cpuid::intel(3, 4, 3);
+    /// # let capabilities = Capabilities::decode(&cpuid, None).unwrap();
+    /// let mut schedule = CpuSchedule::new(&capabilities);
+    /// let event = |code, samples, lbr_select| Demand {
+    ///     key: Key::new(EventSelect::event(code, 0), CountsIn::EVERYWHERE, samples),
+    ///     lbr_select,
+    ///     ..Constraint::any_of(CounterMask::first_gp(4)).into()
+    /// };
+    /// schedule.add("counted", event(0xc4, false, None), None, &Limits::NONE).unwrap();
+    /// schedule.add("other", event(0xc5, false, None), None, &Limits::NONE).unwrap();
+    /// assert_eq!(schedule.equal_to_branches(), None);
+    /// schedule.add("branches", event(0xc4, true, Some(1)), None, &Limits::NONE).unwrap();
+    /// assert_eq!(schedule.equal_to_branches(), Some("counted"));
+    /// assert_eq!(schedule.equal_to("counted"), Some("branches"));
+    ///
+    /// // Both are sampled.
+    /// schedule.set_samples("counted", true);
+    /// assert_eq!(schedule.equal_to_branches(), None);
+    /// ```
+    #[inline]
+    pub fn equal_to_branches(&self) -> Option<T> {
+        match self.demanding {
+            0 => None,
+            _ => self.find_equal_to_branches(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_equal_to_branches(&self) -> Option<T> {
+        let mut all = self.entries().filter(|entry| entry.lbr_select.is_some());
+        all.find_map(|branches| {
+            branches.planned?;
+            let demand = branches.demand();
+            let mut others = self.entries();
+            let equal = others.find(|it| {
+                it.planned.is_some() && it.key.counts_only() && it.demand().can_ride_on(&demand)
+            });
+            Some(equal?.event)
+        })
+    }
+
     /// Returns the slot of the event on whose counter an event with this `demand` would ride in a
     /// [trial](Self::trial). `sampled` are the slots whose counters sampled events of the trial
     /// already ride on.
