@@ -176,10 +176,23 @@ impl Samples {
             .data()
             .precise
             .is_some_and(|it| it.needs_address_only);
-        let Some(ip) = input.record.ip().filter(|_| needs_address_only) else {
-            self.hand_over_parts(cx, code, input, is_overflow, batch);
-            return;
-        };
+        match input.record.ip().filter(|_| needs_address_only) {
+            Some(ip) => Self::hand_over_address(cx, input, ip, is_overflow, batch),
+            None => self.hand_over_parts(cx, code, input, is_overflow, batch),
+        }
+    }
+
+    /// Does the work of [`hand_over`](Self::hand_over) for a sample that needs only the address
+    /// `ip`, the period and the time.
+    // A function of its own, so that other samples do not need the stack of this one.
+    #[inline(never)]
+    fn hand_over_address<'a>(
+        cx: &OnCpu<'_, Driver>,
+        input: &SampleInput<'_, 'a>,
+        ip: u64,
+        is_overflow: bool,
+        batch: &mut Batch<'a, '_>,
+    ) {
         let mut sample = Sample::new(input.period);
         batch.regs.set_ip(ip, true);
         batch.add_time(&mut sample, input);
