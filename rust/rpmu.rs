@@ -18,7 +18,10 @@
 //!
 //! Imports run downwards only.
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 mod bindings;
 mod driver;
@@ -55,9 +58,15 @@ enum Rpmu {
 }
 
 /// The registrations of the loaded module.
+// A separate type keeps the names of functions short.
+struct Loaded {
+    _registrations: KBox<Registrations>,
+}
+
+/// The registrations.
 ///
 /// Fields are dropped in the order of their declaration, which reverses the order of loading.
-struct Loaded {
+struct Registrations {
     _files: Option<driver::Files>,
     /// Offers the PMUs to users. Dropping waits until there are no events.
     _offered: KBox<driver::Offered>,
@@ -76,18 +85,38 @@ struct Loaded {
 
 impl kernel::Module for Rpmu {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        // Probing changes nothing.
-        let found = driver::probe(kern::parameter::policy(), kern::parameter::max_period())?;
-        let builtin = driver::check_layouts(kern::parameter::trust_layouts())?;
-        let ht_workaround = kern::parameter::ht_workaround();
         let trial = kern::parameter::trial();
-        let machine = driver::Machine::new(found, ht_workaround, trial != 0, builtin)?;
-
+        let machine = find_machine(trial != 0)?;
         if kern::parameter::dry_run() {
             return Err(driver::dry_run(&machine));
         }
+        let loaded = Loaded::new(&machine)?;
+        if trial == 0 {
+            return Ok(Self::Loaded { _loaded: loaded });
+        }
+        // This may fail: in a trial, unregistering does not wait for users.
+        let trial = driver::Trial::start(trial, machine, loaded)?;
+        Ok(Self::OnTrial { _trial: trial })
+    }
+}
 
-        // From here on, an error undoes the previous steps by dropping their results.
+/// Finds the PMUs of this machine. Changes nothing. If `revocable` is set, events of the PMUs can
+/// be revoked.
+// Not inlined, so that its stack is free when the perf core is called.
+#[inline(never)]
+fn find_machine(revocable: bool) -> Result<Arc<driver::Machine>> {
+    let found = driver::probe(kern::parameter::policy(), kern::parameter::max_period())?;
+    let builtin = driver::check_layouts(kern::parameter::trust_layouts())?;
+    let ht_workaround = kern::parameter::ht_workaround();
+    driver::Machine::new(found, ht_workaround, revocable, builtin)
+}
+
+impl Loaded {
+    /// Takes the PMUs of `machine` over. An error undoes the previous steps by dropping their
+    /// results.
+    #[inline(never)]
+    fn new(machine: &Arc<driver::Machine>) -> Result<Self> {
+        let place = KBox::new_uninit(GFP_KERNEL)?;
         let no_mediated = driver::refuse_mediated_guests()?;
         let predecessors = machine.take_over()?;
         let replaces = !predecessors.are_none();
@@ -110,10 +139,10 @@ impl kernel::Module for Rpmu {
         // until they close these. Files in debugfs come later, because a load that fails frees the
         // module even if a file is open.
         let offered = machine.offer(&predecessors)?;
-        let files = driver::Files::new(&machine);
+        let files = driver::Files::new(machine);
 
         machine.announce(replaces);
-        let loaded = Loaded {
+        let registrations = place.write(Registrations {
             _files: files,
             _offered: offered,
             _syscore: syscore,
@@ -122,12 +151,9 @@ impl kernel::Module for Rpmu {
             _reservation: reservation,
             _predecessors: predecessors,
             _no_mediated: no_mediated,
-        };
-        if trial == 0 {
-            return Ok(Self::Loaded { _loaded: loaded });
-        }
-        // This may fail: in a trial, unregistering does not wait for users.
-        let trial = driver::Trial::start(trial, machine, loaded)?;
-        Ok(Self::OnTrial { _trial: trial })
+        });
+        Ok(Self {
+            _registrations: registrations,
+        })
     }
 }

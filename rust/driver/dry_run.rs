@@ -94,7 +94,6 @@ fn announce_machine(machine: &Machine) {
 }
 
 /// Looks for what keeps the built-in driver's PMUs from being taken over. Logs what it finds.
-#[inline(never)]
 fn find_obstacles(machine: &Machine) -> Result {
     drop(takeover::refuse_mediated_guests()?);
     let pmus: PerType<&CorePmu> = machine.by_type();

@@ -122,5 +122,5 @@ pub(crate) use {
         refuse_mediated_guests,
         Predecessors, //
     },
-    trial::Trial,
+    trial::Trial, //
 };

@@ -204,7 +204,8 @@ fn is_used(pmu: &BuiltinPmu) -> bool {
 #[inline(never)]
 fn log_in_use(pmus: &PerType<BuiltinPmu>) {
     if let Some(pmu) = pmus.iter().find(|pmu| is_used(pmu)).or(pmus.get(0)) {
-        let users = Named(pmu.users());
+        let users = pmu.users();
+        let users = Named(&users);
         pr_err!("the built-in driver's PMU is in use:{users} nothing has changed\n");
     }
 }

@@ -74,7 +74,8 @@ struct Overdue(Arc<Machine>);
 impl Run for Overdue {
     fn run(&self) {
         for pmu in self.0.pmus() {
-            let users = Named(pmu.users());
+            let users = pmu.users();
+            let users = Named(&users);
             pr_err!("the built-in driver does not get its PMU back yet:{users} a system call holds them\n");
         }
     }

@@ -31,9 +31,10 @@ const KINDS: [(UserKind, &str, &str); 4] = [
 ];
 
 /// Names the users of a PMU, and how to stop them, in one line.
-pub(in crate::driver) struct Named(pub(in crate::driver) Users);
+// A reference, because the value is large for the kernel's stack.
+pub(in crate::driver) struct Named<'a>(pub(in crate::driver) &'a Users);
 
-impl fmt::Display for Named {
+impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (kind, user, cure) in KINDS {
             let events = self.0.events(kind);

@@ -54,8 +54,8 @@ pub(in crate::driver) struct Common {
 
 impl Common {
     /// Creates the state of a machine with these `cpus`, and with PMUs of this `hardware`.
-    /// `builtin` is the result of [`check_layouts`](super::super::check_layouts). `revocable` is set
-    /// if no event's page may have an index for `rdpmc`.
+    /// `builtin` is the result of [`check_layouts`](super::super::check_layouts). `revocable` is
+    /// set if no event's page may have an index for `rdpmc`.
     ///
     /// Fails with `ENOMEM` or another error. Process context.
     #[inline(never)]
