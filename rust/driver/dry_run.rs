@@ -3,9 +3,8 @@
 //! The dry run (`dry_run=1`): the checks of a load that change nothing, and their results in the
 //! log.
 //!
-//! What loading checks before it takes the PMU over has been checked by then: processor, layouts
-//! of the kernel's structures, and functions. Not checked is what needs the PMU: that the counters
-//! hold what is written to them.
+//! The processor, the layouts of the kernel's structures, and its functions have been checked by
+//! then, as in every load. The counters are not checked: that needs the PMU.
 
 use super::{
     announce,
@@ -88,8 +87,10 @@ fn announce_machine(machine: &Machine) {
     if common.tracing.handler().is_some() {
         pr_info!("events of intel_pt and intel_bts keep working, if the CPU has these PMUs\n");
     }
-    // Logged here, as when the PMU is offered.
-    facilities::was_tried(Feature::PinnedRetries);
+    // Logs a notice if not, as when the PMUs are offered.
+    if machine.pmus().any(|pmu| pmu.ops().can_resched()) {
+        facilities::was_tried(Feature::PinnedRetries);
+    }
     pr_info!("KVM: guests with an emulated PMU count as before; a mediated PMU is refused\n");
 }
 

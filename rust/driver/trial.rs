@@ -30,7 +30,7 @@ use kernel::{
 /// kernel revokes an event at once, unless a system call that holds its context's mutex blocks.
 const OVERDUE_MS: u32 = 2000;
 
-/// What a module has loaded, until the trial is over.
+/// The registrations of a module, until the trial is over.
 pub(crate) struct Trial<T> {
     machine: Arc<Machine>,
     loaded: Pin<KBox<Mutex<Option<T>>>>,

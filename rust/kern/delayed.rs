@@ -20,7 +20,7 @@ use kernel::{
     },
 };
 
-/// What [`Delayed`] runs.
+/// A value with code that [`Delayed`] runs.
 pub trait Run: Send + Sync + 'static {
     /// Called once, in process context, by a kernel thread that may sleep.
     fn run(&self);
