@@ -107,6 +107,8 @@ static char hierarchy[32] = "/tmp/cgroup-XXXXXX";
 static int cgroups[CGROUPS];	/* their directories */
 static unsigned long steps, rounds, compared, summed, full, rotated;
 static unsigned long paged, offline, slow, moved;
+/* The events opened, closed, started, stopped, changed or read, and moves, forks and hotplugs. */
+static unsigned long operations;
 static unsigned long wrong_equal, wrong_sums, wrong_fit, wrong_page;
 static __u64 state;
 static __u64 seed;
@@ -318,6 +320,7 @@ static void open_event(bool enabled)
 		die("perf_event_open");
 	if (event->fd < 0)
 		return;
+	operations++;
 	note_need();
 	/* Only the task itself can read its counters, and not those of its children. */
 	if (event->place <= TASK_HERE && !event->inherit && one_in(2)) {
@@ -332,6 +335,7 @@ static void close_event(struct event *event)
 {
 	int i;
 
+	operations++;
 	if (event->page)
 		munmap(event->page, sysconf(_SC_PAGESIZE));
 	close(event->fd);
@@ -352,6 +356,7 @@ static void go_to_cpu(int cpu)
 	CPU_SET(cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		die("sched_setaffinity");
+	operations++;
 }
 
 /* Waits for the child, if there is one. */
@@ -373,6 +378,7 @@ static void start_child(void)
 	unsigned int passes = below(10000);
 
 	reap_child();
+	operations++;
 	child = fork();
 	if (child < 0)
 		die("fork");
@@ -451,6 +457,7 @@ static void change_event(struct event *event)
 {
 	unsigned int flags = event->leader < 0 && one_in(4) ? PERF_IOC_FLAG_GROUP : 0;
 
+	operations++;
 	switch (below(event->period ? 4 : 2)) {
 	case 0:
 		change(event);
@@ -580,6 +587,7 @@ static void check_events(int cpu)
 
 		if (event->fd < 0 || (cpu >= 0 && (event->place < CPU || event->cpu != cpu)))
 			continue;
+		operations++;
 		/* A pinned event without a counter cannot be read. */
 		if (!read_one(event->fd, &now)) {
 			if (fits) {
@@ -658,6 +666,7 @@ static void check_page(const struct event *event)
 	if (!index || !event->page->cap_user_rdpmc || !read_one(event->fd, &after))
 		return;
 	paged++;
+	operations++;
 	since = count - before.value;
 	/*
 	 * After a reset, the built-in driver's offset belongs to the counter's value
@@ -686,6 +695,7 @@ static void take_cpu_offline(void)
 	if (!set_cpu_online(cpu, false))
 		die("offline");
 	offline++;
+	operations++;
 	work(below(20000));
 	check_events(cpu);
 	for (i = 0; i < SLOTS; i++)
@@ -730,7 +740,7 @@ static void step(void)
 		if (event && event->page)
 			check_page(event);
 		else if (event)
-			read_one(event->fd, &count);
+			operations += read_one(event->fd, &count);
 		break;
 	case 8:
 		if (one_in(4))
@@ -743,6 +753,7 @@ static void step(void)
 			if (!write_line(tasks_of(below(CGROUPS)), "0"))
 				die("cgroup.procs");
 			moved++;
+			operations++;
 		}
 		break;
 	default:
@@ -777,11 +788,13 @@ static void play_round(void)
 	memset(taken, 0, sizeof(taken));
 	if (one_in(8))
 		throttle(true);
+	operations += in_use();
 	prctl(PR_TASK_PERF_EVENTS_ENABLE);
 	for (i = 0; i < nr; i++)
 		step();
 	reap_child();
 	prctl(PR_TASK_PERF_EVENTS_DISABLE);
+	operations += in_use();
 	check_round();
 	if (throttled)
 		throttle(false);
@@ -839,6 +852,7 @@ int main(int argc, char **argv)
 	put_back_sample_limits(&limits);
 	ksft_print_msg("%lu steps in %lu rounds: %lu counts compared, %lu sums\n", steps, rounds,
 		       compared, summed);
+	ksft_print_msg("%lu operations on events\n", operations);
 	ksft_print_msg("%lu events counted all the time, %lu did not, %lu were throttled\n", full,
 		       rotated, slow);
 	ksft_print_msg("%lu reads of pages, %lu moves between control groups, %lu times offline\n",

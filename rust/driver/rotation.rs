@@ -37,11 +37,11 @@ use crate::{
             Beside,
             ContextWants,
             Counted,
-            Found,
             GroupWants,
             Offered,
             OnCounter,
             Search,
+            Searched,
             Vacancy,
             Waiting,
             Wants,
@@ -328,7 +328,6 @@ fn keys_beside(
 }
 
 /// A group that waits on a CPU.
-// Small, since an array of them is on the kernel's stack.
 #[derive(Clone, Copy)]
 struct Candidate<'a>(EventGroup<'a, Driver>);
 
@@ -567,16 +566,10 @@ impl Driver {
             return;
         }
         let is_first = context.active().next().is_none();
-        let demand = (wants, &mut active);
-        let events = (&**schedule, &*riders);
-        let mut search = self.conditions(cx, cpu, events, &context, demand, is_first);
-        search.may_ride = may_ride;
-        let mut found = Found::NOTHING;
-        let behind = Candidates(cx.behind(event));
-        look_ahead(schedule, &mut search, behind, &mut found);
-        self.offer_found(cx, cpu, own, event, &found);
-        turn.set_left(found.left(), generation);
-        if may_ride && found.is_long() {
+        let search = (&mut active, is_first, may_ride);
+        let (left, is_long) = self.look_behind(cx, cpu, own, event, search);
+        turn.set_left(left, generation);
+        if may_ride && is_long {
             turn.set_searched(generation);
         }
     }
@@ -605,6 +598,31 @@ impl Driver {
         own: &mut CallbackState,
         event: &Event<Self>,
     ) {
+        let context = cx.context(event);
+        let is_first = context.active().next().is_none();
+        if !is_first || cx.is_of_pinned_group(event) || !cx.may_offer() {
+            return;
+        }
+        let wants = own.rotation.demands.now(&context);
+        if !wants.is_some_and(|wants| offered(cx, event).lets_others_join(wants)) {
+            return;
+        }
+        let _ = self.look_behind(cx, cpu, own, event, (&mut Wants::NOTHING, false, false));
+    }
+
+    /// Looks for groups behind the group of `event`, and makes the perf core offer them or brings
+    /// them forward. `active`, `is_first` and `may_ride` are as in [`Search`]. Returns the counters
+    /// for which this must not be repeated before the end of the interval ([`Searched::left`]), and
+    /// whether the search was [long](Searched::is_long).
+    #[inline(never)]
+    fn look_behind(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+        event: &Event<Self>,
+        (active, is_first, may_ride): (&mut Wants, bool, bool),
+    ) -> (CounterMask, bool) {
         let CallbackState {
             schedule,
             riders,
@@ -612,67 +630,29 @@ impl Driver {
             ..
         } = own;
         let context = cx.context(event);
-        let is_first = context.active().next().is_none();
-        if !is_first || cx.is_of_pinned_group(event) || !cx.may_offer() {
-            return;
-        }
-        let wants = rotation.demands.now(&context);
-        if !wants.is_some_and(|wants| offered(cx, event).lets_others_join(wants)) {
-            return;
-        }
-        let mut active = Wants::NOTHING;
-        let demand = (wants, &mut active);
-        let events = (&**schedule, &*riders);
-        let mut search = self.conditions(cx, cpu, events, &context, demand, false);
-        let mut found = Found::NOTHING;
-        let behind = Candidates(cx.behind(event));
-        look_ahead(schedule, &mut search, behind, &mut found);
-        self.offer_found(cx, cpu, own, event, &found);
-    }
-
-    /// Returns the conditions of a search for groups of `context`. `wants` is the demand that
-    /// [`Demands::now`] returns, and `active` the demand of its active groups.
-    fn conditions<'a>(
-        &self,
-        cx: &Scheduling<'_, Self>,
-        cpu: &Cpu,
-        events: (&CpuSchedule<EventId>, &Riders),
-        context: &Context<'_, Self>,
-        (wants, active): (Option<&'a Wants>, &'a mut Wants),
-        is_first: bool,
-    ) -> Search<'a> {
-        Search {
+        let mut search = Search {
             counters: self.hardware.pmu.capabilities.all(),
             limits: self.limits_now(cx, cpu),
-            wants,
+            wants: rotation.demands.now(&context),
             active,
-            beside: Beside::of(on_counters(cx, events, context)),
+            beside: Beside::of(on_counters(cx, (schedule, riders), &context)),
             is_first,
-            may_ride: false,
+            may_ride,
             may_bring_forward: cx.is_interval_end(),
-        }
-    }
-
-    /// Makes the perf core offer the groups that were `found` behind the group of `event`, or
-    /// brings them forward. If only the current limits refused a group, waits for the sibling.
-    fn offer_found<'a>(
-        &self,
-        cx: &Scheduling<'a, Self>,
-        cpu: &Cpu,
-        own: &mut CallbackState,
-        event: &Event<Self>,
-        found: &Found<Candidate<'a>>,
-    ) {
-        for candidate in found.groups() {
-            if candidate.may_pass() {
-                cx.offer(candidate.0, event);
-            } else {
+        };
+        let brought_forward = &mut rotation.brought_forward;
+        let mut found = |candidate: Candidate<'_>| match candidate.may_pass() {
+            true => cx.offer(candidate.0, event),
+            false => {
                 cx.bring_forward(candidate.0, event);
-                own.rotation.brought_forward.record();
+                brought_forward.record();
             }
-        }
-        if found.refusal.is_some() {
+        };
+        let behind = Candidates(cx.behind(event));
+        let searched = look_ahead(schedule, &mut search, behind, &mut found);
+        if searched.refusal.is_some() {
             self.wait_for_sibling(cx, cpu, own);
         }
+        (searched.left(), searched.is_long())
     }
 }

@@ -21,8 +21,8 @@ use core::{
     },
 };
 
-/// The maximum number of groups that are offered at a time.
-const OFFERS: usize = 32;
+/// The maximum number of groups that are offered at a time: as many as one search finds.
+const OFFERS: usize = 64;
 
 /// A CPU's offers and kept orders, which are withdrawn when the PMU is enabled.
 ///

@@ -22,7 +22,7 @@ use crate::logic::{
 };
 
 /// Largest number of groups that [`look_ahead`] finds.
-const MOST_FOUND: usize = 16;
+const MOST_FOUND: usize = 64;
 
 /// Largest number of tried groups for which the search may be repeated within the interval.
 const LONG_WALK: u32 = 64;
@@ -48,10 +48,9 @@ pub trait Waiting: Copy {
     fn lag(&self) -> u64;
 }
 
-/// The groups that [`look_ahead`] has found.
+/// What remains after a search.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<G> {
-    groups: [Option<G>; MOST_FOUND],
+pub struct Searched {
     /// The remaining counters, as [`CpuSchedule::reach`] returns them.
     pub reach: CounterMask,
     /// The last refusal of a group that would fit without the current limits, if there was one.
@@ -60,21 +59,7 @@ pub struct Found<G> {
     pub looked_at: u32,
 }
 
-impl<G: Copy> Found<G> {
-    /// Nothing yet.
-    pub const NOTHING: Self = Self {
-        groups: [const { None }; MOST_FOUND],
-        reach: CounterMask::EMPTY,
-        refusal: None,
-        looked_at: 0,
-    };
-
-    /// Returns the groups that fit, in the order in which they were found, including groups that
-    /// [may not pass](Waiting::may_pass). Groups of the other [kind](look_ahead) come last.
-    pub fn groups(&self) -> impl Iterator<Item = G> + '_ {
-        self.groups.iter().flatten().copied()
-    }
-
+impl Searched {
     /// Returns whether the search was long, so that it must not be repeated before the end of the
     /// interval.
     pub const fn is_long(&self) -> bool {
@@ -120,25 +105,24 @@ pub struct Search<'a> {
 }
 
 /// Finds `groups` that fit beside the events of `schedule`. The groups are behind an offered one,
-/// and are tried in their order. The caller makes the perf core offer the found groups that [may
-/// pass](Waiting::may_pass). It brings the other found groups forward, in front of the offered one,
-/// and then the perf core offers all groups again. If only the sibling keeps others from fitting
-/// ([`Found::refusal`]), the thread is to wait for the sibling.
-///
-/// `found` must be [`Found::NOTHING`]. It is an argument and not the result, since copies of it
-/// would be on the kernel's stack.
+/// and are tried in their order. `found` is called with each group that fits, including groups that
+/// [may not pass](Waiting::may_pass); groups of the other kind come last. It makes the perf core
+/// offer a group that may pass. It brings any other group forward, in front of the offered one, and
+/// then the perf core offers all groups again. If only the sibling keeps others from fitting
+/// ([`Searched::refusal`]), the thread is to wait for the sibling.
 ///
 /// Where corrupting events halve the counters, groups of one kind go first: the kind of the active
 /// groups, or of the first group that fits if none is active. Groups that lag far behind go first
 /// whatever their kind. The search ends as soon as no group could use the remaining counters, or
-/// ride on the counters of others; with an exclusive group that fits; and when `found` is full.
+/// ride on the counters of others; with an exclusive group that fits; and with `MOST_FOUND` groups.
 #[inline(never)]
 pub fn look_ahead<G: Waiting>(
     schedule: &mut CpuSchedule<G::Event>,
     search: &mut Search<'_>,
     groups: impl Iterator<Item = G> + Clone,
-    found: &mut Found<G>,
-) {
+    // Not generic, since the symbol's name would be too long.
+    found: &mut dyn FnMut(G),
+) -> Searched {
     let Search {
         counters,
         ref limits,
@@ -153,7 +137,12 @@ pub fn look_ahead<G: Waiting>(
     let mut trial = schedule.trial();
     let (mut reach, mut room) = trial.reach(counters, limits);
     let mut is_first = search.is_first;
-    let mut slots = found.groups.iter_mut();
+    let mut searched = Searched {
+        reach,
+        refusal: None,
+        looked_at: 0,
+    };
+    let mut number = 0;
     'search: for is_second_pass in [false, true] {
         for group in groups.clone() {
             let could_use = |wants: &Wants| wants.could_use(active, reach, room);
@@ -161,7 +150,7 @@ pub fn look_ahead<G: Waiting>(
             if !any_left && !search.may_ride {
                 break 'search;
             }
-            found.looked_at = found.looked_at.saturating_add(1);
+            searched.looked_at = searched.looked_at.saturating_add(1);
             // The demand of the group, and of its events that would not ride.
             let mut whole = GroupWants::default();
             let mut is = GroupWants::default();
@@ -190,11 +179,9 @@ pub fn look_ahead<G: Waiting>(
             group.for_each_event(|event, demand, last| trial.push(event, demand, last));
             match trial.fits(limits) {
                 Ok(()) => {
-                    let Some(slot) = slots.next() else {
-                        break 'search;
-                    };
-                    *slot = Some(group);
-                    if group.is_exclusive() {
+                    found(group);
+                    number += 1;
+                    if group.is_exclusive() || number == MOST_FOUND {
                         break 'search;
                     }
                     is_first = false;
@@ -204,7 +191,7 @@ pub fn look_ahead<G: Waiting>(
                     }
                     (reach, room) = trial.reach(counters, limits);
                 }
-                Err(refusal) if refusal.is_for_the_moment() => found.refusal = Some(refusal),
+                Err(refusal) if refusal.is_for_the_moment() => searched.refusal = Some(refusal),
                 Err(_) => {}
             }
         }
@@ -212,9 +199,10 @@ pub fn look_ahead<G: Waiting>(
             break;
         }
     }
-    found.reach = reach;
+    searched.reach = reach;
     drop(trial);
     // Drops the wish that the trial may have made, since its group is not offered yet: the schedule
     // makes the wish again when the group is offered.
     let _ = schedule.take_wish();
+    searched
 }

@@ -40,8 +40,9 @@
 //!
 //! The driver passes facts about the perf core's groups, as values and iterators, and carries out
 //! the plan: a place in the order for each group that has counted, and the groups that go first
-//! ([`Found`]). Costly facts have a step of their own: if no group could use the remaining counters
-//! or ride on others, the driver neither looks at the groups nor locks the core for its limits.
+//! ([`look_ahead`]). Costly facts have a step of their own: if no group could use the remaining
+//! counters or ride on others, the driver neither looks at the groups nor locks the core for its
+//! limits.
 //!
 //! # Turns that end by overflow
 //!
@@ -67,8 +68,8 @@ pub use {
     },
     look_ahead::{
         look_ahead,
-        Found,
         Search,
+        Searched,
         Waiting, //
     },
     offer::{

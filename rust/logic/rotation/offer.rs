@@ -100,7 +100,7 @@ impl Vacancy {
     }
 
     /// Returns whether counters remain for groups behind the refused one, and differ from the
-    /// counters that were [left](super::Found::left) when it was refused before.
+    /// counters that were [left](super::Searched::left) when it was refused before.
     pub fn is_new(&self, left: CounterMask) -> bool {
         !self.reach.is_empty() && self.reach != left
     }

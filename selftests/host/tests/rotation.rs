@@ -27,7 +27,6 @@ use rpmu_logic::logic::rotation::{
     turns,
     Beside,
     Counted,
-    Found,
     GroupWants,
     Offered,
     OnCounter,
@@ -385,10 +384,9 @@ impl<'a> Context<'a> {
                 };
                 let behind = order[place + 1..].iter().filter(|it| !is_found[**it]);
                 let behind = behind.map(|it| Waits(*it, self.mix, lag(*it)));
-                let mut found = Found::NOTHING;
-                look_ahead(&mut self.schedule, &mut search, behind, &mut found);
-                looked_at += found.looked_at;
-                others.extend(found.groups().map(|it| (it.0, it.may_pass())));
+                let mut found = |it: Waits<'_>| others.push((it.0, it.may_pass()));
+                let searched = look_ahead(&mut self.schedule, &mut search, behind, &mut found);
+                looked_at += searched.looked_at;
             }
             if fits {
                 self.active.push(group);

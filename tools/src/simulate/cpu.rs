@@ -8,7 +8,6 @@ use super::group::{
 };
 use super::on_cpu::OnCpu;
 use super::order::{
-    numbers,
     Move,
     Order, //
 };
@@ -39,11 +38,11 @@ use crate::logic::rotation::{
     BroughtForward,
     ContextWants,
     Counted,
-    Found,
     Offered,
     OnCounter,
     Search,
     Vacancy,
+    Waiting,
     Wants,
     MOST_DISPLACED,
     MOST_LOOKED_AT, //
@@ -572,14 +571,14 @@ impl<'a> Cpu<'a> {
             previous,
             lag: order.lag(number),
         });
-        let mut found = Found::NOTHING;
-        look_ahead(&mut self.schedule, &mut search, behind, &mut found);
-        let (groups, left) = (numbers(&found), found.left());
-        if let Some(core) = core.filter(|_| found.refusal.is_some()) {
+        let mut found = Vec::new();
+        let mut take = |group: Candidate<'_>| found.push((group.number, group.may_pass()));
+        let searched = look_ahead(&mut self.schedule, &mut search, behind, &mut take);
+        if let Some(core) = core.filter(|_| searched.refusal.is_some()) {
             self.smt.wait(core, self.thread);
         }
-        self.find(&groups, offered);
-        left
+        self.find(&found, offered);
+        searched.left()
     }
 
     fn find(&mut self, found: &[(usize, bool)], by: usize) {

@@ -3,13 +3,8 @@
 //! The order in which the perf core offers the flexible groups of a context, for the driver's
 //! decisions.
 
-use super::group::Candidate;
 use crate::logic::regs::counter::CounterMask;
-use crate::logic::rotation::{
-    Found,
-    Waiting,
-    Wants, //
-};
+use crate::logic::rotation::Wants;
 
 /// The order of the flexible groups.
 pub(super) struct Order {
@@ -32,7 +27,7 @@ pub(super) struct Order {
     /// The moves since the last interval ended.
     pub(super) moved: Vec<Move>,
     /// By group: the counters for which the search behind it must not be repeated before the end of
-    /// the interval ([`Found::left`]).
+    /// the interval ([`Searched::left`]).
     pub(super) left: Vec<CounterMask>,
 }
 
@@ -117,10 +112,4 @@ pub(super) struct Move {
     pub(super) group: usize,
     pub(super) to: usize,
     pub(super) is_behind: bool,
-}
-
-/// Returns the numbers of the groups that were found, each with whether it may pass.
-pub(super) fn numbers(found: &Found<Candidate<'_>>) -> Vec<(usize, bool)> {
-    let groups = found.groups();
-    groups.map(|it| (it.number, it.may_pass())).collect()
 }

@@ -106,10 +106,10 @@ const AGENTS: [&str; 3] = [
     "cycles,instructions,r1c4,r2c4,r4c4,r8c4,r10c4,r20c4,r40c4,r80c4,r11c4,r21c4",
 ];
 
-/// Returns a number of copies of this many groups: the driver looks for no more than 16 groups that
+/// Returns a number of copies of this many groups: the driver looks for no more than 64 groups that
 /// can join behind one that does not fit.
 fn copies_of(groups: usize) -> usize {
-    (16 / groups).clamp(2, 4)
+    (64 / groups).clamp(2, 5)
 }
 
 /// A corrupting event halves the counters of the other events, however many copies it has.
