@@ -256,19 +256,34 @@ impl FromIterator<EventNumber> for Events {
     }
 }
 
+/// The events on some counters.
+#[derive(Clone, Default)]
+struct Holders {
+    /// Those that do not ride.
+    heads: Events,
+    riders: Events,
+}
+
+impl Holders {
+    fn add(&mut self, other: &Self) {
+        self.heads.add(&other.heads);
+        self.riders.add(&other.riders);
+    }
+}
+
 /// A cause without its text.
 #[derive(Clone)]
 struct Found {
     kind: Kind,
     mask: CounterMask,
-    holders: Events,
+    holders: Holders,
     /// The failed group that comes before it.
     before: Option<usize>,
     intervals: f64,
 }
 
 impl Found {
-    fn new(kind: Kind, mask: CounterMask, holders: Events) -> Self {
+    fn new(kind: Kind, mask: CounterMask, holders: Holders) -> Self {
         Self {
             kind,
             mask,
@@ -279,12 +294,17 @@ impl Found {
     }
 }
 
-/// Returns the events that have a counter of `mask` in a configuration, without riders.
-fn holders(now: &Configuration, mask: CounterMask) -> Events {
-    let held = now.heads().filter(|(counter, _)| {
-        CounterId::from_index(usize::from(*counter)).is_some_and(|it| mask.contains(it))
-    });
-    held.map(|(_, event)| event).collect()
+/// Returns the events that have a counter of `mask` in a configuration.
+fn holders(now: &Configuration, mask: CounterMask) -> Holders {
+    let held = |counter: u8| {
+        CounterId::from_index(usize::from(counter)).is_some_and(|it| mask.contains(it))
+    };
+    let heads = now.heads().filter(|(counter, _)| held(*counter));
+    let riders = now.riders().filter(|(counter, ..)| held(*counter));
+    Holders {
+        heads: heads.map(|(_, event)| event).collect(),
+        riders: riders.map(|(_, event, _)| event).collect(),
+    }
 }
 
 fn find(
@@ -320,10 +340,10 @@ fn find(
             (Ok(()), Wait::Behind(before)) => {
                 return Found {
                     before: Some(before),
-                    ..Found::new(Kind::HeadOfLine, CounterMask::EMPTY, Events::default())
+                    ..Found::new(Kind::HeadOfLine, CounterMask::EMPTY, Holders::default())
                 };
             }
-            (Ok(()), _) => return Found::new(Kind::Turn, CounterMask::EMPTY, Events::default()),
+            (Ok(()), _) => return Found::new(Kind::Turn, CounterMask::EMPTY, Holders::default()),
         },
         Wait::Exclusive => {
             return Found::new(
@@ -359,11 +379,14 @@ fn explain(
             Found::new(
                 Kind::Registers,
                 CounterMask::EMPTY,
-                all.iter().filter(has_register).collect(),
+                Holders {
+                    heads: all.heads.iter().filter(has_register).collect(),
+                    riders: Events::default(),
+                },
             )
         }
         Refusal::ExtraRegisterLimited => {
-            Found::new(Kind::Sibling, CounterMask::EMPTY, Events::default())
+            Found::new(Kind::Sibling, CounterMask::EMPTY, Holders::default())
         }
         Refusal::Limited(Shortage::GpLimit { .. })
         | Refusal::DoesNotFit(Shortage::GpLimit { .. }) => Found::new(
@@ -390,17 +413,30 @@ fn explain(
     }
 }
 
-/// Returns the needs of the events that count in a configuration, without riders.
+/// Returns the needs of an event, which may be the watchdog's. [`None`] if it needs no counter of
+/// the core.
+fn demand_of(request: &Request, plan: &Plan, event: EventNumber) -> Option<Demand> {
+    match plan.opened.events.get(event) {
+        Some(event) => event.demand,
+        None => request.watchdog(),
+    }
+}
+
+/// Returns the needs of the events that count in a configuration, without riders. An event on whose
+/// counter a sampled one rides is marked as sampled, since no other sampled event can ride there.
 fn counting<'a>(
     request: &'a Request,
     plan: &'a Plan,
     now: &'a Configuration,
 ) -> impl Iterator<Item = Demand> + 'a {
-    now.heads()
-        .filter_map(|(_, event)| match plan.opened.events.get(event) {
-            Some(event) => event.demand,
-            None => request.watchdog(),
-        })
+    now.by_counter().filter_map(|events| {
+        let events = events.iter();
+        let mut demands = events.filter_map(|(_, event)| demand_of(request, plan, *event));
+        let mut head = demands.next()?;
+        let samples = head.key.samples() || demands.any(|it| it.key.samples());
+        head.key = head.key.with_samples(samples);
+        Some(head)
+    })
 }
 
 /// Returns whether one of these events can only use counters that are all held by events which can
@@ -450,15 +486,12 @@ fn would_share(
     request: &Request,
     plan: &Plan,
     members: &[EventNumber],
-    holders: &Events,
+    holders: &Holders,
 ) -> Option<(EventNumber, Unshared)> {
-    let demand = |event: EventNumber| match plan.opened.events.get(event) {
-        Some(event) => event.demand,
-        None => request.watchdog(),
-    };
+    let demand = |event| demand_of(request, plan, event);
     let mut members = members.iter().filter_map(|member| demand(*member));
     members.find_map(|member| {
-        let mut holders = holders.iter();
+        let mut holders = holders.heads.iter().chain(holders.riders.iter());
         holders.find_map(|holder| Some((holder, member.why_unshared(&demand(holder)?)?)))
     })
 }
@@ -467,6 +500,7 @@ impl Found {
     fn cause(self, request: &Request, plan: &Plan, members: &[EventNumber], total: f64) -> Cause {
         let names: Vec<String> = self
             .holders
+            .heads
             .iter()
             .take(MAX_HOLDERS)
             .map(|event| {
@@ -481,7 +515,7 @@ impl Found {
                 }
             })
             .collect();
-        let more = self.holders.len() - names.len();
+        let more = self.holders.heads.len() - names.len();
         let holders = joined(&names, more);
         let counters = counter_names(self.mask);
         let hold = if names.len() == 1 { "holds" } else { "hold" };

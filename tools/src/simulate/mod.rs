@@ -71,16 +71,20 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// Returns the events that count, those on the same counter together.
+    pub fn by_counter(&self) -> impl Iterator<Item = &[(u8, EventNumber)]> {
+        self.counters.chunk_by(|(one, _), (other, _)| one == other)
+    }
+
     /// Returns the counters in use, each with the event that does not ride.
     pub fn heads(&self) -> impl Iterator<Item = (u8, EventNumber)> + '_ {
-        let groups = self.counters.chunk_by(|(one, _), (other, _)| one == other);
-        groups.filter_map(|events| events.first().copied())
+        self.by_counter()
+            .filter_map(|events| events.first().copied())
     }
 
     /// Returns the riders, each with its counter and the event on whose counter it rides.
     pub fn riders(&self) -> impl Iterator<Item = (u8, EventNumber, EventNumber)> + '_ {
-        let groups = self.counters.chunk_by(|(one, _), (other, _)| one == other);
-        groups.flat_map(|events| {
+        self.by_counter().flat_map(|events| {
             let (_, head) = events[0];
             let riders = events[1..].iter();
             riders.map(move |(counter, rider)| (*counter, *rider, head))

@@ -191,6 +191,25 @@ fn commands_beside_each_other_share_counters() {
     assert_eq!(said(&["--live", "--beside", all]).0, 2);
 }
 
+/// Two sampled events share no counter, also if one of them rides on an event that only counts.
+#[test]
+fn sampled_events_wait_for_riders() {
+    let one = "cpu/event=0xc4,umask=1,period=100003,rand_mask=0xff,name=one/";
+    let other = one.replace("one", "other");
+    let events = format!("r1c4,{one},{{r2c4,r4c4,r8c4}},{other}");
+    let (status, out, _) = said(&["-m", "haswell", "-e", &events]);
+    assert_eq!(status, 1, "{out}");
+    assert!(out.contains("PMC0=r1c4 (+1 rider)"), "{out}");
+    let (_, why) = out.split_once("\nother\n").unwrap();
+    let why: Vec<&str> = why.lines().take_while(|it| it.starts_with(' ')).collect();
+    let why = why[..].join("\n");
+    assert!(
+        why.contains("it would share with one, but both are sampled"),
+        "{out}"
+    );
+    assert!(!out.contains("only  can count it"), "{out}");
+}
+
 /// Events of other PMUs are listed beside those of the core.
 #[test]
 fn other_pmus_need_no_counter() {
