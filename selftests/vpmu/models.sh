@@ -27,6 +27,7 @@ models=(
 	'Icelake-Server:Icelake:8:8:AnyThread deprecated'
 	'SapphireRapids:Sapphire Rapids:8:8:AnyThread deprecated'
 	'GraniteRapids:Granite Rapids:8:8:AnyThread deprecated'
+	'Denverton:Goldmont:4:4:full-width counters'
 	'Denverton,model=122:Goldmont plus:4:4:full-width counters'
 	'Snowridge:Tremont:4:4:AnyThread deprecated'
 	'SierraForest,model=190:Gracemont:6:6:AnyThread deprecated'

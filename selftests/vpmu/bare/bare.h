@@ -88,6 +88,8 @@ struct model {
 	bool pebs_store;
 	/* all counters sample any event, beside those of format 4 */
 	bool pebs_extended;
+	/* counter 0 alone samples, and any event */
+	bool pebs_first;
 	/*
 	 * the event of load latency, used on counter 0; 0 if it is Nehalem's or
 	 * 0x01cd, used on counter 3

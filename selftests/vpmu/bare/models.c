@@ -44,7 +44,7 @@ static const struct branch_class ice_lake_branches[] = {
 	{ }
 };
 
-static const struct branch_class goldmont_plus_branches[] = {
+static const struct branch_class goldmont_branches[] = {
 	{ "all",		0x00c4, 5, 0, 30511711 },
 	{ "conditional",	0x7ec4, 2, 0, 30306100 },
 	{ "conditional taken",	0xfec4, 1, -1, 30306100 - 200008 },
@@ -304,6 +304,25 @@ static const struct model models[] = {
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
 	}, {
+		.name = "Goldmont",
+		.vfm = INTEL_ATOM_GOLDMONT_D,
+		.version = 4,
+		.generals = { 4, 4 },
+		.fixed = 3,
+		.events = 7,
+		.any_thread = true,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.offcore_event = 0x01b7,
+		.offcore_bits = { 0x760005ffbf, 0x360005ffbf },
+		.lbr_format = 6,
+		.lbr_depth = 32,
+		.pebs_format = 3,
+		.pebs_first = true,
+		.no_load_latency = true,
+		.branches = goldmont_branches,
+		.placed = tremont_placed,
+	}, {
 		.name = "Goldmont Plus",
 		.vfm = INTEL_ATOM_GOLDMONT_PLUS,
 		.version = 4,
@@ -320,7 +339,7 @@ static const struct model models[] = {
 		.pebs_format = 3,
 		.pebs_extended = true,
 		.no_load_latency = true,
-		.branches = goldmont_plus_branches,
+		.branches = goldmont_branches,
 		.placed = tremont_placed,
 	}, {
 		.name = "Tremont",

@@ -5,6 +5,7 @@
 mod broadwell;
 mod crestmont;
 mod golden_cove;
+mod goldmont;
 mod goldmont_plus;
 mod gracemont;
 mod haswell;
@@ -26,7 +27,7 @@ use super::spec::Model;
 const FAMILY: u32 = 6;
 
 /// Intel's models.
-pub(super) const MODELS: [Model; 17] = [
+pub(super) const MODELS: [Model; 18] = [
     nehalem::MODEL,
     westmere::MODEL,
     sandy_bridge::MODEL,
@@ -40,6 +41,7 @@ pub(super) const MODELS: [Model; 17] = [
     ice_lake::CLIENT,
     golden_cove::MODEL,
     redwood_cove::MODEL,
+    goldmont::MODEL,
     goldmont_plus::MODEL,
     tremont::MODEL,
     gracemont::MODEL,

@@ -136,7 +136,10 @@ pub(crate) enum LbrFormat {
     TsxFlags = 4,
     /// MSR_LBR_INFO_x has the flags, and the cycles since the last record.
     Info = 5,
-    /// The same, without the flags of TSX.
+    /// FROM has the flag of mispredicted branches, bits 63:48 of MSR_LASTBRANCH_x_TO_IP have the
+    /// cycles since the last record.
+    CyclesInTo = 6,
+    /// As [`LbrFormat::Info`], without the flags of TSX.
     InfoWithoutTsx = 7,
     /// Architectural: IA32_LBR_x_INFO has also the kind of branch.
     Architectural = 0x3f,
@@ -173,6 +176,8 @@ pub(crate) enum Sampled {
     /// The first four general counters, and the events that the list calls precise. In
     /// IA32_PEBS_ENABLE, bits 35:32 are these counters' load latency.
     Listed,
+    /// General counter 0 alone, and any event. IA32_PEBS_ENABLE has only its bit.
+    First,
     /// All counters, the fixed ones included, and any event (Extended PEBS).
     All,
 }

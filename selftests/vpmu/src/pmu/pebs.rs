@@ -59,7 +59,7 @@ const CAP_BASELINE: u64 = 1 << 14;
 /// IA32_PERF_CAPABILITIES.PEBS_TIMING_INFO.
 const CAP_TIMING: u64 = 1 << 17;
 
-/// Number of the counters that have PEBS, without Extended PEBS.
+/// Number of the counters that have PEBS, if these sample listed events only.
 const FIRST_FOUR: usize = 4;
 
 /// Maximum number of instructions of a block of QEMU. A counter that is nearer to its next record
@@ -168,7 +168,13 @@ impl Pmu {
 
     /// Returns whether general counter `index` samples an event precisely.
     pub(super) fn samples_precisely(&self, select: Select, index: usize) -> bool {
-        self.is_extended() || index < FIRST_FOUR && select.is_precise(self.model, index)
+        match self.pebs.map(|pebs| pebs.sampled) {
+            Some(Sampled::All) => true,
+            Some(Sampled::First) => index == 0,
+            Some(Sampled::Listed) | None => {
+                index < FIRST_FOUR && select.is_precise(self.model, index)
+            }
+        }
     }
 
     /// Returns the counters that are enabled in IA32_PEBS_ENABLE and sample their event precisely,

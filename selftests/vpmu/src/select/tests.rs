@@ -114,6 +114,8 @@ fn events_tied_to_a_counter() {
         Case(REDWOOD_COVE, select(0xd0, 0x09), 0b1111),  // MEM_INST_RETIRED.STLB_HIT_LOADS
         Case(GOLDEN_COVE, select(0x27, 0x01), 0b1111),   // CORE_SNOOP_RESPONSE.MISS
         Case(REDWOOD_COVE, select(0x27, 0x01), 0),       // not listed
+        Case(GOLDMONT, select(0xb7, 0x02), 0b1111),      // OFFCORE_RESPONSE, second register
+        Case(GOLDMONT, select(0x08, 0x0e), 0),           // not listed
         Case(GOLDMONT_PLUS, select(0xb7, 0x02), 0b1111), // OFFCORE_RESPONSE, second register
         Case(GOLDMONT_PLUS, select(0xd0, 0x81), 0b1111), // MEM_UOPS_RETIRED.ALL_LOADS
         Case(GOLDMONT_PLUS, select(0x08, 0x0e), 0b1111), // page walks, as the kernel has them
@@ -149,6 +151,7 @@ const ICE_LAKE: u32 = 106;
 const ICE_LAKE_CLIENT: u32 = 125;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const GOLDMONT: u32 = 92;
 const GOLDMONT_PLUS: u32 = 122;
 const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
@@ -166,6 +169,7 @@ fn one_code_has_different_meanings() {
         (ICE_LAKE, 0x11, Activity::Conditional.all()),
         (GOLDEN_COVE, 0x80, Activity::Indirect.all()),
         (REDWOOD_COVE, 0x11, Activity::Conditional.all()),
+        (GOLDMONT, 0x80, Activity::Taken.all()),
         (GOLDMONT_PLUS, 0x80, Activity::Taken.all()),
         (TREMONT, 0x7e, Activity::Conditional.all()),
         (TREMONT, 0xf9, Activity::NearCall.all()),
@@ -255,8 +259,10 @@ fn registers_of_events() {
             Some(Register::Frontend)
         );
     }
-    assert_eq!(register(GOLDMONT_PLUS, 0xb7, 1), Some(Register::Offcore(0)));
-    assert_eq!(register(GOLDMONT_PLUS, 0xb7, 2), Some(Register::Offcore(1)));
+    for model in [GOLDMONT, GOLDMONT_PLUS] {
+        assert_eq!(register(model, 0xb7, 1), Some(Register::Offcore(0)));
+        assert_eq!(register(model, 0xb7, 2), Some(Register::Offcore(1)));
+    }
     assert_eq!(register(TREMONT, 0xb7, 1), Some(Register::Offcore(0)));
     assert_eq!(register(TREMONT, 0xb7, 2), Some(Register::Offcore(1)));
     assert_eq!(register(GRACEMONT, 0xb7, 1), Some(Register::Offcore(0)));

@@ -42,6 +42,7 @@ use super::{
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const GOLDMONT: u32 = 95;
 const GOLDMONT_PLUS: u32 = 122;
 const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
@@ -63,7 +64,7 @@ const KERNEL: u64 = 0xffff_ffff_8100_0000;
 const USER: u64 = 0x40_0000;
 
 /// The models, their records, and the base of the MSRs: FROM, TO, INFO.
-const LEGACY: [(u32, u32, [u32; 3]); 10] = [
+const LEGACY: [(u32, u32, [u32; 3]); 11] = [
     (NEHALEM, 16, [0x680, 0x6c0, 0]),
     (WESTMERE, 16, [0x680, 0x6c0, 0]),
     (SANDY_BRIDGE, 16, [0x680, 0x6c0, 0]),
@@ -72,6 +73,7 @@ const LEGACY: [(u32, u32, [u32; 3]); 10] = [
     (BROADWELL, 16, [0x680, 0x6c0, 0]),
     (SKYLAKE, 32, [0x680, 0x6c0, 0xdc0]),
     (ICE_LAKE, 32, [0x680, 0x6c0, 0xdc0]),
+    (GOLDMONT, 32, [0x680, 0x6c0, 0]),
     (GOLDMONT_PLUS, 32, [0x680, 0x6c0, 0xdc0]),
     (TREMONT, 32, [0x680, 0x6c0, 0xdc0]),
 ];
@@ -108,6 +110,26 @@ fn branch(kind: usize, from: u64, to: u64) -> Branch {
 
 fn take(pmu: &mut Pmu, kind: usize, from: u64, to: u64) {
     pmu.branch(&branch(kind, from, to));
+}
+
+/// Returns TO of a branch that was recorded this many cycles after the last one: on Goldmont, the
+/// cycles are in bits 63:48.
+fn to_of(model: u32, to: u64, cycles: u64) -> u64 {
+    match model {
+        GOLDMONT => to & (u64::MAX >> 16) | (cycles << 48),
+        _ => to,
+    }
+}
+
+/// Returns the records with any cycles in TO removed.
+fn without_cycles(model: u32, records: Vec<[u64; 2]>) -> Vec<[u64; 2]> {
+    let records = records.into_iter();
+    records
+        .map(|[from, to]| match model {
+            GOLDMONT => [from, ((to << 16) as i64 >> 16) as u64],
+            _ => [from, to],
+        })
+        .collect()
 }
 
 /// Returns FROM and TO of the newest records of a legacy stack, the newest first.
@@ -190,7 +212,8 @@ fn reserved_bits() {
             (address | MISPRED, !address ^ MISPRED)
         };
         assert_eq!(writable(&mut pmu, 0x680), from, "{model}");
-        assert_eq!(writable(&mut pmu, 0x6c0), address, "{model}");
+        let to = if model == GOLDMONT { u64::MAX } else { address };
+        assert_eq!(writable(&mut pmu, 0x6c0), to, "{model}");
         write(&mut pmu, 0x680, negative);
         assert_eq!(read(&pmu, 0x680), negative);
         write(&mut pmu, 0x6c0, !address);
@@ -234,10 +257,14 @@ fn formats() {
         };
         assert_eq!(
             newest(&pmu, 3, depth.into()),
-            [[flagged, to], [USER, USER + 8], [0, 0]]
+            // 10 instructions are 15 cycles.
+            [
+                [flagged, to_of(model, to, 15)],
+                [USER, to_of(model, USER + 8, 15)],
+                [0, 0]
+            ]
         );
         if msrs[2] != 0 {
-            // 10 instructions are 15 cycles.
             assert_eq!(
                 [1, 2, 3].map(|i| read(&pmu, 0xdc0 + i)),
                 [15, MISPRED | 15, 0]
@@ -246,7 +273,10 @@ fn formats() {
         // A jump in the kernel, which is never mispredicted.
         take(&mut pmu, retired::JUMP, from, to);
         let flagged = flagged & !MISPRED | if msrs[2] != 0 { MISPRED } else { 0 };
-        assert_eq!(newest(&pmu, 1, depth.into()), [[flagged, to]]);
+        assert_eq!(
+            newest(&pmu, 1, depth.into()),
+            [[flagged, to_of(model, to, 15)]]
+        );
     }
     let mut pmu = recording(GOLDEN_COVE);
     take(&mut pmu, retired::TAKEN, USER, USER + 8);
@@ -338,11 +368,8 @@ fn filters_by_level() {
                 .into_iter()
                 .map(|(from, to)| [flags(from), to])
                 .collect();
-            assert_eq!(
-                newest(&pmu, expected.len() as u64, depth.into()),
-                expected,
-                "{model}"
-            );
+            let records = newest(&pmu, expected.len() as u64, depth.into());
+            assert_eq!(without_cycles(model, records), expected, "{model}");
             assert_eq!(read(&pmu, TOS), expected.len() as u64, "{model}");
         }
     }
@@ -371,11 +398,8 @@ fn the_oldest_record_is_lost() {
             .rev()
             .map(|i| [USER + i, USER + 2 * i])
             .collect();
-        assert_eq!(
-            newest(&pmu, depth.into(), depth.into()),
-            expected,
-            "{model}"
-        );
+        let records = newest(&pmu, depth.into(), depth.into());
+        assert_eq!(without_cycles(model, records), expected, "{model}");
     }
     for depth in [8, 16, 32] {
         let mut pmu = recording(GOLDEN_COVE);
@@ -468,16 +492,17 @@ fn calls_of_the_next_instruction() {
 
 #[test]
 fn cycles() {
-    for model in [SKYLAKE, GOLDEN_COVE] {
+    for model in [SKYLAKE, GOLDMONT, GOLDEN_COVE] {
         let mut pmu = recording(model);
         let info = |pmu: &Pmu| match model {
             SKYLAKE => read(pmu, 0xdc0 + read(pmu, TOS) as u32),
+            GOLDMONT => read(pmu, 0x6c0 + read(pmu, TOS) as u32) >> 48,
             _ => read(pmu, 0x1200) & 0xffff,
         };
         // Cycles of filtered branches add up.
         let filter = |pmu: &mut Pmu, jumps: bool| match model {
-            SKYLAKE => write(pmu, SELECT, if jumps { 0 } else { 0x80 }),
-            _ => write(pmu, CTL, if jumps { ALL } else { ALL & !(1 << 17) }),
+            GOLDEN_COVE => write(pmu, CTL, if jumps { ALL } else { ALL & !(1 << 17) }),
+            _ => write(pmu, SELECT, if jumps { 0 } else { 0x80 }),
         };
         filter(&mut pmu, false);
         take(&mut pmu, retired::JUMP, USER, USER);
@@ -497,10 +522,10 @@ fn cycles() {
         // Cycles do not add up while nothing is recorded.
         filter(&mut pmu, false);
         take(&mut pmu, retired::JUMP, USER, USER);
-        let (msr, on) = if model == SKYLAKE {
-            (DEBUGCTL, LBR)
-        } else {
+        let (msr, on) = if model == GOLDEN_COVE {
             (CTL, ALL)
+        } else {
+            (DEBUGCTL, LBR)
         };
         write(&mut pmu, msr, 0);
         take(&mut pmu, retired::JUMP, USER, USER);

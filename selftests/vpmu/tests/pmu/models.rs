@@ -39,7 +39,7 @@ impl Cpu {
 
     /// Returns whether there are events of load latency, and their MSR_PEBS_LD_LAT.
     fn has_load_latency(&self) -> bool {
-        !matches!(self.name, "Goldmont Plus" | "Tremont")
+        !matches!(self.name, "Goldmont" | "Goldmont Plus" | "Tremont")
     }
 
     /// Returns whether there are the snoop response registers.
@@ -64,7 +64,7 @@ const V4: [u32; 4] = [0x0730_0004, 0, 0, 0x603];
 const V5: [u32; 4] = [0x0830_0005, 0, 0xf, 0x8604];
 
 #[rustfmt::skip]
-const CPUS: [Cpu; 17] = [
+const CPUS: [Cpu; 18] = [
     Cpu { name: "Nehalem", model: 26, general: [4, 4], fixed: 3, cpuid: [0x0730_0003, 0x44, 0, 0x603],
           capabilities: 0x1003, select: 0xffff_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0xffff), None], frontend: None, metrics: None },
@@ -104,6 +104,9 @@ const CPUS: [Cpu; 17] = [
     Cpu { name: "Redwood Cove", model: 173, general: [8, 8], fixed: 4, cpuid: V5,
           capabilities: FULL_AND_METRICS | 0x3f, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
           offcore: [Some(0x3f_ffff_ffff); 2], frontend: Some(0x7f_ff1f), metrics: Some(u64::MAX) },
+    Cpu { name: "Goldmont", model: 95, general: [4, 4], fixed: 3, cpuid: V4,
+          capabilities: FULL | 6, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          offcore: [Some(0x76_0005_ffbf), Some(0x36_0005_ffbf)], frontend: None, metrics: None },
     Cpu { name: "Goldmont Plus", model: 122, general: [4, 4], fixed: 3, cpuid: V4,
           capabilities: FULL | 7, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x76_0005_ffbf), Some(0x36_0005_ffbf)], frontend: None, metrics: None },

@@ -44,6 +44,7 @@ use super::{
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const GOLDMONT: u32 = 95;
 const GOLDMONT_PLUS: u32 = 122;
 const TREMONT: u32 = 134;
 const GRACEMONT: u32 = 190;
@@ -60,7 +61,7 @@ const OVF_DS_BUFFER: u64 = 1 << 62;
 const ADAPTIVE: u64 = 1 << 34;
 
 /// The models: CPUID model, format, size of a record without the adaptive groups.
-const MODELS: [(u32, u64, u64); 14] = [
+const MODELS: [(u32, u64, u64); 15] = [
     (NEHALEM, 1, 0xb0),
     (WESTMERE, 1, 0xb0),
     (SANDY_BRIDGE, 1, 0xb0),
@@ -71,6 +72,7 @@ const MODELS: [(u32, u64, u64); 14] = [
     (ICE_LAKE, 4, 0x20),
     (GOLDEN_COVE, 4, 0x20),
     (REDWOOD_COVE, 4, 0x20),
+    (GOLDMONT, 3, 0xc8),
     (GOLDMONT_PLUS, 3, 0xc8),
     (TREMONT, 4, 0x20),
     (GRACEMONT, 4, 0x20),
@@ -264,6 +266,7 @@ fn reserved_bits_fault() {
         let enable: u64 = match cpu {
             SANDY_BRIDGE | IVY_BRIDGE => (1 << 63) | 0xf_0000_000f,
             ICE_LAKE | GOLDEN_COVE | REDWOOD_COVE => 0xf_0000_00ff,
+            GOLDMONT => 1,
             GOLDMONT_PLUS | TREMONT => 0x7_0000_000f,
             GRACEMONT => 0x7_0000_003f,
             CRESTMONT => 0x7_0000_00ff,
@@ -303,9 +306,11 @@ fn the_event_after_the_overflow_is_sampled() {
         for period in [1, 2, 100, 511, 512, 513, 5000] {
             let mut pmu = pmu(cpu);
             let mut page = Page::new(END, END, -period);
-            select(&mut pmu, 1, COUNTS | INSTRUCTIONS);
-            write(&mut pmu, PEBS_ENABLE, 2);
-            write(&mut pmu, 0xc2, -period as u64);
+            // Goldmont's only counter that samples is 0.
+            let counter = u32::from(cpu != GOLDMONT);
+            select(&mut pmu, counter, COUNTS | INSTRUCTIONS);
+            write(&mut pmu, PEBS_ENABLE, 1 << counter);
+            write(&mut pmu, 0xc1 + counter, -period as u64);
             let sampled = run(&mut pmu, &mut page, 12_000);
             let wanted = (1..).map(|n| n * (period as u64 + 1));
             let wanted: Vec<u64> = wanted.take_while(|&n| n <= 12_000).collect();
@@ -319,7 +324,7 @@ fn the_event_after_the_overflow_is_sampled() {
                 if format == 4 {
                     let basic = page.record::<4>(at);
                     let first = retirement(cpu, state.ip) | (0x20 << 48);
-                    assert_eq!(basic, [first, state.ip, 2, state.tsc]);
+                    assert_eq!(basic, [first, state.ip, 1 << counter, state.tsc]);
                     continue;
                 }
                 let [r0, r1, r2, r3, r4, r5, r6, r7, rest @ ..] = state.regs;
@@ -327,7 +332,7 @@ fn the_event_after_the_overflow_is_sampled() {
                 assert_eq!(page.record::<10>(at), core);
                 assert_eq!(page.record::<8>(at + 0x50), rest);
                 // The status; no data address, data source and latency: the event has none.
-                assert_eq!(page.record::<4>(at + 0x90), [2, 0, 0, 0]);
+                assert_eq!(page.record::<4>(at + 0x90), [1 << counter, 0, 0, 0]);
                 if format >= 2 {
                     assert_eq!(page.record::<2>(at + 0xb0), [state.ip, 0]);
                 }
@@ -397,7 +402,7 @@ fn a_record_is_lost() {
 }
 
 #[test]
-fn other_events_are_sampled_with_extended_pebs_only() {
+fn other_events_are_sampled_by_extended_pebs_and_goldmont_only() {
     const CYCLES: u64 = 0x3c;
     for (cpu, format, _) in MODELS {
         let mut pmu = pmu(cpu);
@@ -408,14 +413,19 @@ fn other_events_are_sampled_with_extended_pebs_only() {
         assert!(sampled.is_empty());
         write(&mut pmu, 0xc1, -9i64 as u64);
         let sampled = run(&mut pmu, &mut page, 100);
-        assert_eq!(sampled.is_empty(), !is_extended(cpu, format), "{cpu}");
+        let sample = is_extended(cpu, format) || cpu == GOLDMONT;
+        assert_eq!(sampled.is_empty(), !sample, "{cpu}");
     }
 }
 
-/// PEBS_ENABLE\[32\] is fixed counter 0 with Extended PEBS, and load latency before.
+/// PEBS_ENABLE\[32\] is fixed counter 0 with Extended PEBS, and load latency before, which Goldmont
+/// has not.
 #[test]
 fn fixed_counters() {
     for (cpu, format, _) in MODELS {
+        if cpu == GOLDMONT {
+            continue;
+        }
         let mut pmu = pmu(cpu);
         let mut page = Page::new(END, END, -99);
         write(&mut pmu, FIXED_CTRL, 2);
@@ -512,6 +522,9 @@ fn an_instruction_that_faults_has_no_record() {
 #[test]
 fn simultaneous_records_are_one() {
     for (cpu, format, size) in MODELS {
+        if cpu == GOLDMONT {
+            continue;
+        }
         let mut pmu = pmu(cpu);
         let mut page = Page::new(END, END, -99);
         for counter in [0, 2] {
@@ -542,7 +555,7 @@ fn load_latency() {
         let event = match cpu {
             NEHALEM | WESTMERE => 0x100b,
             // They have no such event.
-            GOLDMONT_PLUS | TREMONT => continue,
+            GOLDMONT | GOLDMONT_PLUS | TREMONT => continue,
             GRACEMONT | CRESTMONT => 0x5d0,
             _ => 0x1cd,
         };

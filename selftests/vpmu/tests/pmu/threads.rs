@@ -22,6 +22,7 @@ fn the_offcore_registers_belong_to_the_core_or_to_the_thread() {
         (106, false),
         (143, false),
         (173, false),
+        (95, false),
         (122, false),
         (134, false),
         (190, false),

@@ -41,6 +41,12 @@ pub(super) const SKYLAKE: Lbr = Lbr {
     ..HASWELL
 };
 
+/// Goldmont: without MSR_LBR_INFO_x.
+pub(super) const GOLDMONT: Lbr = Lbr {
+    format: LbrFormat::CyclesInTo,
+    ..SKYLAKE
+};
+
 /// Goldmont Plus and Tremont: Skylake's without the flags of TSX.
 pub(super) const GOLDMONT_PLUS: Lbr = Lbr {
     format: LbrFormat::InfoWithoutTsx,

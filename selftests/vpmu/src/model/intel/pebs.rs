@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Precise sampling of each generation: SDM vol. 3, 20.3.1.1.1 (Nehalem), 20.3.4.4 (Sandy Bridge),
-//! 20.3.6.2 (Haswell), 20.3.8.1 (Skylake), 20.5.4.1 (Goldmont Plus) and 20.9 (adaptive).
+//! 20.3.6.2 (Haswell), 20.3.8.1 (Skylake), 20.5.3.1 (Goldmont), 20.5.4.1 (Goldmont Plus) and 20.9
+//! (adaptive).
 
 use crate::model::spec::{
     Pebs,
@@ -52,6 +53,12 @@ pub(super) const SKYLAKE: Pebs = Pebs {
     load_latency: 0,
     two_latencies: false,
     retire_latency: false,
+};
+
+/// Goldmont.
+pub(super) const GOLDMONT: Pebs = Pebs {
+    sampled: Sampled::First,
+    ..SKYLAKE
 };
 
 /// Goldmont Plus.

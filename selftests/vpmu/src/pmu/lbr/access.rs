@@ -115,7 +115,10 @@ impl Pmu {
                 // Bit 63 may be a flag. The flags of TSX belong to the address if the CPU has no
                 // TSX, as the kernel found ("perf/x86/intel: Fix MSR_LAST_BRANCH_FROM_x bug when no
                 // TSX").
-                let flags = matches!(model.format, LbrFormat::Flags | LbrFormat::TsxFlags);
+                let flags = matches!(
+                    model.format,
+                    LbrFormat::Flags | LbrFormat::TsxFlags | LbrFormat::CyclesInTo
+                );
                 let address = if flags {
                     sign_extend_flag(value)
                 } else {
@@ -126,7 +129,10 @@ impl Pmu {
             }
             Register::To(index) => {
                 let number = self.lbr_number(model, index)?;
-                canonical(value, self.model.linear_address_bits())?;
+                // Bits 63:48 may be cycles, any number of which can be written.
+                if model.format != LbrFormat::CyclesInTo {
+                    canonical(value, self.model.linear_address_bits())?;
+                }
                 self.regs.lbr.stack.records[number].to = value;
             }
             Register::Info(index) => {

@@ -82,6 +82,10 @@ impl Pmu {
                 (branch.from & !MISPRED | mispredicted, 0)
             }
             LbrFormat::Flags => (branch.from & !MISPRED | mispredicted, 0),
+            LbrFormat::CyclesInTo => {
+                to = to & (u64::MAX >> 16) | (cycles << 48);
+                (branch.from & !MISPRED | mispredicted, 0)
+            }
             // The flags of TSX are clear.
             LbrFormat::TsxFlags => (branch.from & (u64::MAX >> 3) | mispredicted, 0),
             LbrFormat::Info | LbrFormat::InfoWithoutTsx => (branch.from, cycles | mispredicted),

@@ -5,7 +5,8 @@
 use super::FIRST_FOUR;
 use crate::model::{
     Pebs,
-    PebsFormat, //
+    PebsFormat,
+    Sampled, //
 };
 use crate::pmu::access::{
     canonical,
@@ -79,11 +80,14 @@ impl Pmu {
     }
 
     /// Returns the writable bits of IA32_PEBS_ENABLE: with Extended PEBS all counters, otherwise
-    /// four and their load latency, and precise store.
+    /// the first alone, or four and their load latency, and precise store.
     fn pebs_enable_bits(&self) -> u64 {
         if self.is_extended() {
             let (generals, fixed) = self.existing();
             return ((1 << generals) - 1) | (((1 << fixed) - 1) << FIXED_SHIFT);
+        }
+        if self.pebs.is_some_and(|pebs| pebs.sampled == Sampled::First) {
+            return 1;
         }
         let store = match self.pebs {
             Some(pebs) if pebs.precise_store => PRECISE_STORE,
