@@ -77,11 +77,11 @@ impl PmuInfo {
     /// let mut cpuid = Cpuid::intel(4, 4, 3).with_signature(0x506e3);
     /// assert_eq!(PmuInfo::probe(&cpuid, None).unwrap().model.pmu_name, "skylake");
     ///
-    /// cpuid.leaf_1.eax = 0x506c1;
+    /// cpuid.leaf_1.eax = 0x6fb;
     /// assert_eq!(
     ///     PmuInfo::probe(&cpuid, None).unwrap_err().to_string(),
-    ///     "Goldmont is not supported yet: it needs a trial, because the driver has run on no \
-    ///      such CPU; keep the built-in driver"
+    ///     "Core 2 is not supported yet: it needs a trial, because the driver has run on no such \
+    ///      CPU; keep the built-in driver"
     /// );
     ///
     /// cpuid.leaf_1.eax = 0x106c2;

@@ -198,8 +198,13 @@ impl PebsEvents {
 /// `arch/x86/events/intel/core.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreciseDistribution {
-    /// No special counter.
+    /// None, or another event has it ([`CyclesAlias::has_prec_dist`]).
+    ///
+    /// [`CyclesAlias::has_prec_dist`]: crate::logic::model::CyclesAlias::has_prec_dist
     AsOtherPrecise,
+    /// Every counter that samples precisely does so with the maximum precision (`pebs_prec_dist`
+    /// without constraints of its own).
+    OnEveryCounter,
     /// Instructions on fixed counter 0; other events as with lower precision.
     InstructionsOnFixed0,
     /// Instructions on fixed counter 0, all other events on counter 0, if it can count them

@@ -207,12 +207,31 @@ fn amd_processors() {
 
 #[test]
 fn models_that_need_more_are_refused() {
-    let refused = PmuInfo::probe(&cpuid(0x506c1, 3, 4), None).unwrap_err();
+    let refused = PmuInfo::probe(&cpuid(0x6fb, 2, 2), None).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "Goldmont is not supported yet: it needs a trial, because the driver has run on no such \
-         CPU; keep the built-in driver"
+        "Core 2 is not supported yet: it needs a trial, because the driver has run on no such CPU; \
+         keep the built-in driver"
     );
+}
+
+#[test]
+fn goldmont_samples_on_counter_0_alone() {
+    let cpuid = cpuid(0x506c9, 4, 4).with_debug_store();
+    let pmu = PmuInfo::probe(&cpuid, Some(0x3300)).unwrap();
+    assert_eq!(pmu.max_precise(), 3);
+    for precise_ip in 1..=3 {
+        let counters = |select| pmu.precise_constraint(select, precise_ip).counters.bits();
+        for code in [0x00c0, 0x003c, 0x81d0, 0x01b7] {
+            let select = EventSelect::from_bits(code);
+            assert_eq!(counters(select), 1, "{code:#x}");
+            assert_eq!(
+                counters(select.with(EventSelect::EDGE, true)),
+                0,
+                "{code:#x}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -45,7 +45,6 @@ use crate::logic::{
         HardwareEvents,
         LbrFilter,
         Model,
-        Need,
         Scope,
         TopdownFile, //
     },
@@ -156,12 +155,12 @@ const PLUS_TOPDOWN_FILES: &[TopdownFile] = &[
 pub const GOLDMONT: Model = Model {
     pmu_name: "goldmont",
     name: "Goldmont",
-    needs: &[Need::Trial],
+    needs: &[],
     quirks: &[],
     cpus: &Cpus::intel([0x5c, 0x5f]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
-    precise_distribution: PreciseDistribution::AsOtherPrecise,
+    precise_distribution: PreciseDistribution::OnEveryCounter,
     cycles_alias: CyclesAlias::None,
     data_sources: DataSources::NONE,
     hardware_events: HardwareEvents::ARCHITECTURAL,
@@ -172,7 +171,7 @@ pub const GOLDMONT: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
-    lbr_filter: None,
+    lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: TOPDOWN_FILES,
     tsx_files: &[],
     memory_files: &[],
@@ -184,12 +183,10 @@ pub const GOLDMONT: Model = Model {
 pub const GOLDMONT_PLUS: Model = Model {
     pmu_name: "goldmont_plus",
     name: "Goldmont Plus",
-    needs: &[],
     cpus: &Cpus::intel([0x7a]),
     pebs_events: PebsEvents::ALL,
     precise_distribution: PreciseDistribution::Counter0,
     cache_events: PLUS_CACHE_EVENTS,
-    lbr_filter: Some(LbrFilter::Haswell),
     topdown_files: PLUS_TOPDOWN_FILES,
     ..GOLDMONT
 };

@@ -96,7 +96,7 @@ impl Lbr {
         let format = Format::from_capabilities(capabilities.lbr_format, capabilities.tsx)?;
         Some(Self {
             depth: match format {
-                Format::Info { .. } => 32,
+                Format::Info { .. } | Format::CyclesInTo => 32,
                 _ => 16,
             },
             format,

@@ -138,6 +138,8 @@ pub enum Format {
         /// Set if INFO has the TSX bits.
         tsx: bool,
     },
+    /// Bit 63 of FROM: the branch was mispredicted; the high 16 bits of TO: the cycles.
+    CyclesInTo,
     /// Architectural LBRs: INFO has flags, cycles and the type.
     Architectural(ArchLbr),
     /// AMD's LbrExtV2: a flag in bit 63 of FROM, and others in the three highest bits of TO. APM
@@ -162,6 +164,7 @@ impl Format {
             3 => Some(Self::Flags),
             4 => Some(Self::TsxFlags { without_tsx: !tsx }),
             5 => Some(Self::Info { tsx: true }),
+            6 => Some(Self::CyclesInTo),
             7 => Some(Self::Info { tsx: false }),
             _ => None,
         }
@@ -200,6 +203,14 @@ impl Format {
                 from: sign_extend(from, 1),
                 flags: Flags::of_prediction(from & BIT_63 != 0),
                 ..plain
+            },
+            Self::CyclesInTo => Branch {
+                from: sign_extend(from, 1),
+                to: sign_extend(to, 16),
+                // CAST: the high 16 bits.
+                flags: Flags::of_prediction(from & BIT_63 != 0)
+                    .or(Flags::of_cycles((to >> 48) as u16)),
+                arch_type: None,
             },
             Self::TsxFlags { without_tsx } => {
                 let flags = Flags::of_prediction(from & BIT_63 != 0);
@@ -352,6 +363,25 @@ mod tests {
     }
 
     #[test]
+    fn cycles_in_to() {
+        for address in [KERNEL, USER] {
+            let low = (1 << 48) - 1;
+            let record = Record {
+                from: address & !BIT_63,
+                to: address & low | (1234 << 48),
+                info: 0,
+            };
+            let branch = Format::CyclesInTo.decode(record).unwrap();
+            assert_eq!((branch.from, branch.to), (address, address));
+            let cycles = Flags::of_cycles(1234);
+            assert_eq!(branch.flags, Flags::PREDICTED.or(cycles));
+            let from = record.from | BIT_63;
+            let branch = Format::CyclesInTo.decode(Record { from, ..record });
+            assert_eq!(branch.unwrap().flags, Flags::MISPREDICTED.or(cycles));
+        }
+    }
+
+    #[test]
     fn architectural_info() {
         let all = Format::Architectural(ArchLbr::from_leaf(0x8, 0x7, 0x7));
         let info = CYCLES_VALID | (4 << 56) | 77;
@@ -415,7 +445,7 @@ mod tests {
 
     #[test]
     fn known_formats() {
-        for (number, known) in [(0, false), (3, true), (5, true), (6, false), (0x3f, false)] {
+        for (number, known) in [(0, false), (3, true), (5, true), (6, true), (0x3f, false)] {
             assert_eq!(Format::from_capabilities(number, true).is_some(), known);
         }
     }
