@@ -88,6 +88,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("spr", "sapphirerapids"),
     ("emr", "emeraldrapids"),
     ("gnr", "graniterapids"),
+    ("glm", "goldmont"),
+    ("apollolake", "goldmont"),
+    ("denverton", "goldmont"),
     ("glp", "goldmontplus"),
     ("geminilake", "goldmontplus"),
     ("tremont", "snowridgex"),
@@ -150,6 +153,7 @@ fn vendor(family: u16) -> Vendor {
 
 /// The lists of small cores, which have one thread.
 const SMALL_CORES: &[&str] = &[
+    "goldmont",
     "goldmontplus",
     "snowridgex",
     "elkhartlake",
@@ -238,7 +242,7 @@ fn perf_capabilities(pmu_name: &str, metrics: bool) -> u64 {
             (1 << PEBS_FORMAT) | PEBS_TRAP | LBR_FORMAT_EIP_FLAGS
         }
         "haswell" | "broadwell" => 2 << PEBS_FORMAT,
-        "skylake" | "goldmont_plus" => 3 << PEBS_FORMAT,
+        "skylake" | "goldmont" | "goldmont_plus" => 3 << PEBS_FORMAT,
         "icelake" | "sapphire_rapids" | "granite_rapids" | "Tremont" | "gracemont"
         | "crestmont" => (4 << PEBS_FORMAT) | PEBS_BASELINE,
         _ => 0,
@@ -296,7 +300,7 @@ impl Traits {
                 absent: 0,
                 metrics: true,
             },
-            "goldmont_plus" => Self {
+            "goldmont" | "goldmont_plus" => Self {
                 gp: [4, 4],
                 ..Self::SKYLAKE
             },
@@ -373,6 +377,7 @@ mod tests {
             ("icelakex", 0xf_0000_00ff, 0xf_0000_00ff),
             ("spr", 0xf_0000_00ff, 0xf_0000_00ff),
             ("gnr", 0xf_0000_00ff, 0xf_0000_00ff),
+            ("denverton", 0x7_0000_000f, 0x7_0000_000f),
             ("geminilake", 0x7_0000_000f, 0x7_0000_000f),
             ("tremont", 0x7_0000_000f, 0x7_0000_000f),
             ("jasperlake", 0x7_0000_000f, 0x7_0000_000f),
