@@ -40,6 +40,7 @@ static const struct cpu {
 	{ MODEL_HASWELL, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
 	{ MODEL_SKYLAKE, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0x01c6 },
 	{ MODEL_ICE_LAKE, { 0x01b7, 0x01bb }, 16, 22, 14, 0x01cd, 0x01c6 },
+	{ MODEL_GOLDMONT, { 0x01b7, 0x02b7 }, 16, 22, 6, 0, 0 },
 	{ MODEL_GOLDMONT_PLUS, { 0x01b7, 0x02b7 }, 16, 22, 6, 0, 0 },
 	{ MODEL_TREMONT, { 0x01b7, 0x02b7 }, 16, 22, 13, 0, 0 },
 	{ MODEL_GOLDEN_COVE, { 0x012a, 0x012b }, 16, 22, 38, 0x01cd, 0x01c6 },

@@ -273,6 +273,8 @@ enum cpu_model cpu_model(void)
 		return MODEL_SKYLAKE;
 	case 0x6a: case 0x6c: case 0x7d: case 0x7e: case 0x8c: case 0x8d: case 0xa7:
 		return MODEL_ICE_LAKE;
+	case 0x5c: case 0x5f:
+		return MODEL_GOLDMONT;
 	case 0x7a:
 		return MODEL_GOLDMONT_PLUS;
 	case 0x86: case 0x96: case 0x9c:
@@ -292,8 +294,8 @@ enum cpu_model cpu_model(void)
 
 bool is_small_core(void)
 {
-	return cpu_model() == MODEL_GOLDMONT_PLUS || cpu_model() == MODEL_TREMONT ||
-	       cpu_model() >= MODEL_GRACEMONT;
+	return cpu_model() == MODEL_GOLDMONT || cpu_model() == MODEL_GOLDMONT_PLUS ||
+	       cpu_model() == MODEL_TREMONT || cpu_model() >= MODEL_GRACEMONT;
 }
 
 bool is_haswell_or_skylake(void)

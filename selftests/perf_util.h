@@ -303,6 +303,7 @@ enum cpu_model {
 	MODEL_HASWELL,
 	MODEL_BROADWELL,
 	MODEL_SKYLAKE,		/* to Comet Lake */
+	MODEL_GOLDMONT,		/* Apollo Lake, Denverton */
 	MODEL_GOLDMONT_PLUS,	/* Gemini Lake */
 	MODEL_ICE_LAKE,		/* to Rocket Lake */
 	MODEL_TREMONT,		/* Snow Ridge, Elkhart Lake, Jasper Lake */

@@ -134,7 +134,7 @@ static const unsigned int periods[] = {
 TEST_F(precise_shared, all_counters)
 {
 	const bool has_branches = cpu_model() >= MODEL_GOLDEN_COVE;
-	const int n = is_adaptive() ? gp_counters() : 4;
+	const int n = precise_counters();
 	const unsigned long walked = passes(INSTRUCTIONS, SAMPLES, periods[0]);
 	struct ring rings[MOST];
 	struct values values;
@@ -184,6 +184,33 @@ TEST_F(precise_shared, all_counters)
 	close(beside);
 	for (int i = 0; i < n; i++)
 		close_ring(&rings[i]);
+}
+
+/*
+ * A group with more precise events than counters with PEBS is refused, even if
+ * other counters are free.
+ */
+TEST_F(precise_shared, one_more_than_counters)
+{
+	struct perf_event_attr attr = sampling(RAW_INSTRUCTIONS, PERIOD, 1);
+	const int n = precise_counters();
+	int leader = -1;
+
+	if (any_event_is_precise())
+		SKIP(return, "a fixed counter also samples instructions");
+	attr.read_format = 0;
+	for (int i = 0; i < n; i++) {
+		int fd = perf_open(&attr, 0, -1, leader, 0);
+
+		ASSERT_LE(0, fd);
+		if (leader < 0)
+			leader = fd;
+		attr.disabled = 0;
+	}
+	EXPECT_EQ(-1, perf_open(&attr, 0, -1, leader, 0));
+	EXPECT_EQ(EINVAL, errno);
+	attr.precise_ip = 0;
+	EXPECT_LE(0, perf_open(&attr, 0, -1, leader, 0));
 }
 
 /* Rotating events keep their periods. */

@@ -33,6 +33,13 @@ bool any_event_is_precise(void)
 	return is_adaptive() || cpu_model() == MODEL_GOLDMONT_PLUS;
 }
 
+int precise_counters(void)
+{
+	if (any_event_is_precise())
+		return gp_counters();
+	return cpu_model() == MODEL_GOLDMONT ? 1 : 4;
+}
+
 bool lacks_ip(void)
 {
 	return cpu_model() < MODEL_HASWELL;

@@ -43,6 +43,9 @@ bool is_adaptive(void);
 /* Returns whether every event can be precise, also with flags. */
 bool any_event_is_precise(void);
 
+/* Returns the number of general-purpose counters that sample precisely. */
+int precise_counters(void);
+
 /* Returns whether a record has only the address of the next instruction. */
 bool lacks_ip(void);
 
