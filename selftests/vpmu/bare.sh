@@ -23,7 +23,7 @@ for model in Nehalem Westmere SandyBridge IvyBridge Haswell Broadwell Skylake-Cl
 	boots+=("$model/1/pebs")
 done
 for model in phenom Opteron_G3,family=21,model=2 Opteron_G3,family=22,model=0 EPYC EPYC-Rome EPYC-Milan EPYC-Genoa \
-	EPYC-Genoa,family=26,model=2; do
+	EPYC-Genoa,family=26,model=2 EPYC-Genoa,family=26,model=80; do
 	boots+=("$model/1/")
 done
 

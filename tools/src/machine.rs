@@ -112,6 +112,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("epyc-genoa", "amdzen4"),
     ("zen5", "amdzen5"),
     ("epyc-turin", "amdzen5"),
+    ("zen6", "amdzen6"),
+    ("epyc-venice", "amdzen6"),
     ("bulldozer", "amdfam15h"),
 ];
 

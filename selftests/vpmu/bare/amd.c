@@ -56,6 +56,7 @@ static const struct amd {
 	{ "Zen 3", 0x19, 0x01, 6, .extended = true, .merge = true },
 	{ "Zen 4", 0x19, 0x11, 6, .extended = true, .v2 = true, .merge = true },
 	{ "Zen 5", 0x1a, 0x02, 6, .extended = true, .v2 = true, .merge = true },
+	{ "Zen 6", 0x1a, 0x50, 6, .extended = true, .v2 = true, .merge = true },
 };
 
 static const struct amd *amd;

@@ -68,9 +68,9 @@ fn events(directory: &Path) -> BTreeMap<u16, Event> {
 /// L1-dcache-loads, L1-icache-loads and L1-icache-load-misses with them on all families from 17h on
 /// (`amd_hw_cache_event_ids_f17h`).
 const MISSING: [(&str, u16, &str); 3] = [
-    ("amdzen4 amdzen5", 0x040, "ls_dc_accesses"),
-    ("amdzen4 amdzen5", 0x080, "ic_fw32"),
-    ("amdzen4 amdzen5", 0x081, "ic_fw32_miss"),
+    ("amdzen4 amdzen5 amdzen6", 0x040, "ls_dc_accesses"),
+    ("amdzen4 amdzen5 amdzen6", 0x080, "ic_fw32"),
+    ("amdzen4 amdzen5 amdzen6", 0x081, "ic_fw32_miss"),
 ];
 
 /// Writes the table of a list.
@@ -124,11 +124,11 @@ const MEANINGS: [(&str, &str); 27] = [
     ("ex_ret_brn_far", "All(FAR_TRANSFERS)"),
     ("ex_ret_near_ret", "All(NEAR_RETURN)"),
     ("ex_ret_near_ret_mispred", "Mispredicted(NEAR_RETURN, &[])"),
-    ("ex_ret_brn_ind_misp", "Mispredicted(INDIRECT, &[])"),
-    ("ex_ret_ind_brch_instr", "All(INDIRECT)"),
-    ("ex_ret_cond", "All(CONDITIONAL)"),
-    ("ex_ret_cond_misp", "Mispredicted(CONDITIONAL, &[])"),
-    ("ex_ret_uncond_brnch_instr", "All(UNCONDITIONAL)"),
+    ("ex_ret_brn_ind_misp ex_ret_brn_uncond_ind_near_misp", "Mispredicted(INDIRECT, &[])"),
+    ("ex_ret_ind_brch_instr ex_ret_brn_ind", "All(INDIRECT)"),
+    ("ex_ret_cond ex_ret_brn_cond", "All(CONDITIONAL)"),
+    ("ex_ret_cond_misp ex_ret_brn_cond_misp", "Mispredicted(CONDITIONAL, &[])"),
+    ("ex_ret_uncond_brnch_instr ex_ret_brn_uncond", "All(UNCONDITIONAL)"),
     ("ex_ret_uncond_brnch_instr_mispred", "Mispredicted(UNCONDITIONAL, &[])"),
     // Memory
     ("ls_dc_accesses", "All(MEMORY)"),

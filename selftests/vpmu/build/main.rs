@@ -42,12 +42,13 @@ const LISTS: [(&str, &str); 18] = [
 ];
 
 /// The same for AMD's lists.
-const AMD_LISTS: [(&str, &str); 5] = [
+const AMD_LISTS: [(&str, &str); 6] = [
     ("amdzen1", "ZEN1"),
     ("amdzen2", "ZEN2"),
     ("amdzen3", "ZEN3"),
     ("amdzen4", "ZEN4"),
     ("amdzen5", "ZEN5"),
+    ("amdzen6", "ZEN6"),
 ];
 
 fn main() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Zen to Zen 5, and Hygon's: CPUID families 0x17 to 0x1A.
+//! Zen to Zen 6, and Hygon's: CPUID families 0x17 to 0x1A.
 //!
 //! Every counter counts every event. An event that can count more than 15 occurrences a cycle takes
 //! a counter with an even number and the next one, which is programmed with event 0xFFF (Merge).
@@ -142,9 +142,9 @@ pub const AMD_ZEN_2: Model = Model {
     ..AMD_ZEN
 };
 
-/// Zen 4 and Zen 5.
+/// Zen 4 to Zen 6.
 pub const AMD_ZEN_4: Model = Model {
-    name: "Zen 4 and Zen 5",
+    name: "Zen 4 to Zen 6",
     needs: &[],
     cpus: &[
         Cpus::amd(0x19, 0x10, 0x1f),

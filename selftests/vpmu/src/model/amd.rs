@@ -19,7 +19,7 @@ use crate::defect::Defects;
 use crate::event::List;
 
 /// Number of AMD's models.
-pub(super) const COUNT: usize = 8;
+pub(super) const COUNT: usize = 9;
 
 /// AMD's models.
 pub(super) const MODELS: [Model; COUNT] = [
@@ -31,6 +31,7 @@ pub(super) const MODELS: [Model; COUNT] = [
     zen::ZEN3,
     zen::ZEN4,
     zen::ZEN5,
+    zen::ZEN6,
 ];
 
 /// An empty list of Intel's events, for AMD's models.

@@ -51,7 +51,7 @@ struct Cpu {
 }
 
 #[rustfmt::skip]
-const CPUS: [Cpu; 8] = [
+const CPUS: [Cpu; 9] = [
     Cpu { name: "K10", family: 0x10, model: 2, counters: 4, extended: false, v2: false },
     Cpu { name: "Piledriver", family: 0x15, model: 2, counters: 6, extended: true, v2: false },
     Cpu { name: "Jaguar", family: 0x16, model: 0, counters: 4, extended: false, v2: false },
@@ -60,6 +60,7 @@ const CPUS: [Cpu; 8] = [
     Cpu { name: "Zen 3", family: 0x19, model: 0x01, counters: 6, extended: true, v2: false },
     Cpu { name: "Zen 4", family: 0x19, model: 0x11, counters: 6, extended: true, v2: true },
     Cpu { name: "Zen 5", family: 0x1a, model: 0x02, counters: 6, extended: true, v2: true },
+    Cpu { name: "Zen 6", family: 0x1a, model: 0x50, counters: 6, extended: true, v2: true },
 ];
 
 const K10: &Cpu = &CPUS[0];

@@ -95,3 +95,15 @@ pub(super) const ZEN5: Model = Model {
         core_v2(lists::ZEN5),
     )
 };
+
+/// Zen 6. Besides its list of events, nothing is public: the counters are as on Zen 5.
+pub(super) const ZEN6: Model = Model {
+    lbr: Some(LBR),
+    ..model(
+        "Zen 6",
+        0x1a,
+        &[0x50, 0x80, 0xa0],
+        COUNTERS,
+        core_v2(lists::ZEN6),
+    )
+};
