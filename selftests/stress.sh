@@ -225,7 +225,7 @@ shared_pieces() {
 			grep -E '^(#|not ok)' /tmp/shared | sed 's/^/# /'
 			return 1
 		fi
-		grep ' steps in ' /tmp/shared
+		grep -E ' steps in | operations on ' /tmp/shared
 		all_is_well || return 1
 		made=$((made + PIECE))
 		seed=$((seed + 1))
