@@ -64,6 +64,11 @@ impl Counter {
         sum > MASK
     }
 
+    /// Subtracts events, as no real counter does.
+    pub(crate) fn subtract(&mut self, events: u64) {
+        self.value = self.value.wrapping_sub(events) & MASK;
+    }
+
     /// Returns the minimum number of instructions, page walks and interrupts until the counter may
     /// overflow, or `None` if it cannot.
     pub(crate) fn instructions_to_overflow(&self, source: Source, before: &Retired) -> Option<u64> {

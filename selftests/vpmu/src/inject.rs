@@ -33,7 +33,15 @@ impl Injected {
     pub const NO_SMM_FREEZE: Self = Injected(1 << 26);
     /// A reserved bit of AMD's PerfCntrGlobalStatus is set, and software cannot clear it.
     pub const RESERVED_STATUS: Self = Injected(1 << 27);
-    const ALL: u64 = 0xfff_ffff;
+    /// A delivered PMI is repeated whenever LVTPC has been written.
+    pub const ENDLESS_PMI: Self = Injected(1 << 28);
+    /// No counter counts.
+    pub const STILL: Self = Injected(1 << 29);
+    /// Counters run backwards.
+    pub const BACKWARDS: Self = Injected(1 << 30);
+    /// Reads of the event select of the last general counter fault.
+    pub const FAULTING: Self = Injected(1 << 31);
+    const ALL: u64 = 0xffff_ffff;
 
     /// CPUID reports this version of architectural performance monitoring; 0xff stands for none.
     pub const fn version(version: u8) -> Self {

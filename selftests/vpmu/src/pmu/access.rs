@@ -105,6 +105,9 @@ impl Pmu {
             Msr::Pmc(index) | Msr::FullPmc(index) | Msr::AmdCounter(index) => {
                 regs.general[index].counter.value()
             }
+            Msr::Select(index) | Msr::AmdSelect(index) if self.select_faults(index) => {
+                return Err(Fault)
+            }
             Msr::Select(index) | Msr::AmdSelect(index) => regs.general[index].select,
             Msr::Fixed(index) => regs.fixed[index].value(),
             Msr::FixedCtrl => regs.fixed_ctrl,

@@ -22,6 +22,7 @@ use crate::event::{
     self,
     Register, //
 };
+use crate::inject::Injected;
 use crate::retired::{
     self,
     add_to,
@@ -71,6 +72,10 @@ impl Pmu {
     /// Makes those of `counters` that are active count what this thread (`own`) or the sibling
     /// retired.
     pub(super) fn count(&mut self, user: bool, retired: &Retired, counters: u64, own: bool) {
+        if self.injected.has(Injected::STILL) {
+            return;
+        }
+        let backwards = self.injected.has(Injected::BACKWARDS);
         let active = self.active(user) & counters;
         for i in 0..self.generals {
             if active & (1 << i) != 0 {
@@ -83,6 +88,10 @@ impl Pmu {
                     events -= self.leak(i, events);
                     self.pebs_events(i, events, retired);
                 }
+                if backwards {
+                    self.regs.general[i].counter.subtract(events);
+                    continue;
+                }
                 self.add(i, events);
             }
         }
@@ -93,6 +102,10 @@ impl Pmu {
                 let events = self.regs.fixed[i].events(source, &before, retired);
                 if own {
                     self.pebs_events(FIXED_SHIFT + i, events, retired);
+                }
+                if backwards {
+                    self.regs.fixed[i].subtract(events);
+                    continue;
                 }
                 let overflow = self.regs.fixed[i].add(events);
                 self.overflowed(

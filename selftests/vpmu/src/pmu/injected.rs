@@ -42,6 +42,11 @@ impl Pmu {
         u64::from(is_amd && self.injected.has(Injected::RESERVED_STATUS)) * RESERVED
     }
 
+    /// Returns whether reads of this event select fault.
+    pub(super) fn select_faults(&self, index: usize) -> bool {
+        self.injected.has(Injected::FAULTING) && index + 1 == self.generals
+    }
+
     /// Returns whether this general counter ignores writes.
     pub(super) fn general_is_stuck(&self, index: usize) -> bool {
         self.injected.has(Injected::STUCK_GENERAL) && index + 1 == self.generals

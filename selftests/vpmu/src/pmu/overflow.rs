@@ -78,10 +78,9 @@ impl Pmu {
     /// is lost: the mask inhibits its reception (SDM vol. 3, 11.5.1), and it is not requested
     /// again.
     pub fn pmi(&mut self, masked: bool) -> bool {
-        if !self
-            .pending
-            .take(!masked && self.injected.has(Injected::REPEATED_PMI))
-        {
+        let again = |what| !masked && self.injected.has(what);
+        let (once, endless) = (again(Injected::REPEATED_PMI), again(Injected::ENDLESS_PMI));
+        if !self.pending.take(once, endless) {
             return false;
         }
         self.freeze();
@@ -94,7 +93,7 @@ impl Pmu {
     }
 
     /// Accounts a write of LVTPC, which also requests the repetition of a PMI
-    /// ([`Injected::REPEATED_PMI`]).
+    /// ([`Injected::REPEATED_PMI`], [`Injected::ENDLESS_PMI`]).
     pub fn lvtpc_write(&mut self) {
         bump(&self.accounting.msr(LVTPC).writes);
         self.pending.lvtpc_write();

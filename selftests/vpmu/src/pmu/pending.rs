@@ -62,12 +62,13 @@ impl Pending {
     }
 
     /// Takes the PMI that is due; returns false if none is. If `again`, and it is not a repeated
-    /// one itself, it is repeated once LVTPC has been written.
-    pub(super) fn take(&mut self, again: bool) -> bool {
+    /// one itself, it is repeated once LVTPC has been written; if `endless`, each is.
+    pub(super) fn take(&mut self, again: bool, endless: bool) -> bool {
         if !std::mem::take(&mut self.due) {
             return false;
         }
         self.repeat = match self.repeat {
+            _ if endless => Repeat::AfterLvtpc,
             Repeat::No if again => Repeat::AfterLvtpc,
             _ => Repeat::No,
         };

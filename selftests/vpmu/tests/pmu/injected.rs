@@ -174,7 +174,7 @@ fn injected_cpuid() {
         assert_eq!(pmu.cpuid(0xa, 0, [0; 4])[0] & 0xff, version);
     }
     let mut pmu = Pmu::new(find(HASWELL), 2);
-    for bits in [1 << 28, 1 << 29, 1 << 63] {
+    for bits in [1 << 32, 1 << 33, 1 << 63] {
         assert_eq!(pmu.wrmsr(INJECT, bits), Some(Err(Fault)));
     }
 }
