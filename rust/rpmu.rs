@@ -76,6 +76,8 @@ struct Registrations {
     _hotplug: kern::hotplug::Registration<driver::Machine>,
     /// Handles NMIs. Dropping gives the NMI handler back to the built-in driver.
     _nmi: x86::nmi::Registration<driver::Machine>,
+    /// Gives the PMUs up if one of them does not work.
+    _breaker: driver::Armed,
     _reservation: x86::reserve::Reservation,
     /// The built-in driver's PMUs, unregistered. Dropping registers them again.
     _predecessors: KBox<driver::Predecessors>,
@@ -134,6 +136,8 @@ impl Loaded {
                     );
                 }
             })?;
+        machine.check_breaker()?;
+        let breaker = driver::Armed::new(machine);
         let syscore = kern::syscore::Registration::new(machine.clone())?;
         // The last step that may fail: from here on, users can open events, and unregistering waits
         // until they close these. Files in debugfs come later, because a load that fails frees the
@@ -148,6 +152,7 @@ impl Loaded {
             _syscore: syscore,
             _hotplug: hotplug,
             _nmi: nmi,
+            _breaker: breaker,
             _reservation: reservation,
             _predecessors: predecessors,
             _no_mediated: no_mediated,

@@ -113,3 +113,25 @@ lift_sample_limits() {
 put_back_sample_limits() {
 	sample_limits 100000 25
 }
+
+# inject WHAT: injects defects into the emulated PMU until `repair`.
+inject() {
+	output=$(./module load ./wrong.ko "what=$1" 2>&1) && return
+	because "what=$1: $output"
+	return 1
+}
+
+repair() {
+	output=$(./module unload wrong 2>&1) && return
+	because "unload: $output"
+	return 1
+}
+
+# passes PROGRAM...: runs the program. If it fails, prints its messages about failed tests, and gives its last line as
+# the reason.
+passes() {
+	"$@" >/tmp/passes 2>&1 && return
+	grep -B 6 '^not ok' /tmp/passes | sed 's/^#* */# /'
+	because "$*: $(tail -n 1 /tmp/passes)"
+	return 1
+}

@@ -208,7 +208,17 @@ nmi() {
 }
 
 storms() {
-	./nmi_storm "$PMIS" && watchdog 1 && ./nmi_storm "$PMIS" && watchdog 0 && all_is_well
+	./nmi_storm "$PMIS" && watchdog 1 && ./nmi_storm "$PMIS" && watchdog 0 && all_is_well && far_from_limits
+}
+
+# far_from_limits: succeeds if no CPU has come closer than a tenth to a limit of the circuit breaker.
+far_from_limits() {
+	breaker=/sys/kernel/debug/rpmu/breaker
+	sed -n 's/^cpu/# cpu/p' $breaker >&3
+	near=$(grep '^cpu' $breaker | tr ' =/' '\n   ' | awk 'NF == 3 && $2 * 10 > $3')
+	[ -z "$near" ] && return
+	because "near a limit: $near"
+	return 1
 }
 
 shared() {

@@ -16,7 +16,6 @@ STUCK_FIXED=8
 FEWER=16
 MISSING=32
 HYBRID=64
-STUCK_STATUS=128
 VERSION=256
 MODEL=65536
 MORE=16777216
@@ -29,19 +28,6 @@ built_in_at_start() {
 		return 1
 	fi
 	counts
-}
-
-# inject WHAT: injects defects into the emulated PMU until `repair`.
-inject() {
-	output=$(./module load ./wrong.ko "what=$1" 2>&1) && return
-	because "what=$1: $output"
-	return 1
-}
-
-repair() {
-	output=$(./module unload wrong 2>&1) && return
-	because "unload: $output"
-	return 1
 }
 
 # no_trouble: succeeds if the kernel's log is clean since log_mark.
@@ -94,26 +80,17 @@ counters_missing() {
 	stays_out "$MISSING" 'PMC2 does not hold what is written to it'
 }
 
-# passes PROGRAM...: runs the program. If it fails, prints its messages about failed tests, and gives its last line as
-# the reason.
-passes() {
-	"$@" >/tmp/wrong 2>&1 && return
-	grep -B 6 '^not ok' /tmp/wrong | sed 's/^#* */# /'
-	because "$*: $(tail -n 1 /tmp/wrong)"
-	return 1
-}
-
 # Counts six events on two counters. An event that needs the third counter is refused; Ice Lake has no such event.
 multiplexes() {
 	passes perf stat -x, -e r0c4:u,r1c4:u,r2c4:u,r4c4:u,r8c4:u,r20c4:u ./counted branches 3000000 || return
-	if grep -q '<not' /tmp/wrong; then
-		because "$(grep -m 1 '<not' /tmp/wrong)"
+	if grep -q '<not' /tmp/passes; then
+		because "$(grep -m 1 '<not' /tmp/passes)"
 		return 1
 	fi
 	grep -q '^model name.*Icelake' /proc/cpuinfo && return
-	perf stat -e r148:u true >/tmp/wrong 2>&1
-	grep -q 'r148:u.*Invalid argument' /tmp/wrong && return
-	because "an event for counter 2: $(head -n 3 /tmp/wrong)"
+	perf stat -e r148:u true >/tmp/passes 2>&1
+	grep -q 'r148:u.*Invalid argument' /tmp/passes && return
+	because "an event for counter 2: $(head -n 3 /tmp/passes)"
 	return 1
 }
 
@@ -183,7 +160,7 @@ nothing_is_lost() {
 	status=$?
 	put_back_sample_limits && [ "$status" = 0 ] || return 1
 	after=$(pmis)
-	samples=$(sed -n 's/.*(\([0-9]*\) samples).*/\1/p' /tmp/wrong)
+	samples=$(sed -n 's/.*(\([0-9]*\) samples).*/\1/p' /tmp/passes)
 	echo "# $((after - before)) interrupts, ${samples:-no} samples"
 	if [ $((after - before)) -lt 2000 ]; then
 		because "$((after - before)) interrupts: nothing has overflowed"
@@ -204,24 +181,6 @@ pmi_comes_twice() {
 
 pmi_is_late_and_comes_twice() {
 	loaded_with max_period=10000 $((LATE_PMI + REPEATED_PMI)) nothing_is_lost
-}
-
-# If overflows do not end, rpmu resets the PMU, and continues once the defect is removed.
-overflows_without_end() {
-	perf record -o /tmp/wrong.data -c 3000001 -e instructions:u ./exact_loop >/tmp/wrong 2>&1
-	reports=$(log_since | grep -c 'overflows came without end; the PMU is reset')
-	if [ "$reports" != 1 ]; then
-		because "$reports reports"
-		return 1
-	fi
-	repair || return
-	passes ./exact_count
-	status=$?
-	inject "$STUCK_STATUS" && return "$status"
-}
-
-overflows_cannot_be_acknowledged() {
-	loaded_with '' "$STUCK_STATUS" overflows_without_end
 }
 
 # Takes precise samples from invalid records, with any content. Samples after the defect is removed must be right.
@@ -250,7 +209,7 @@ no_smm_freeze() {
 
 for name in built_in_at_start models_that_are_not_driven hybrid_cpu version_too_old no_version \
 	general_counter_is_stuck fixed_counter_is_stuck counters_missing fewer_counters more_counters_than_addresses \
-	pmi_is_late pmi_comes_twice pmi_is_late_and_comes_twice overflows_cannot_be_acknowledged records_are_wrong no_smm_freeze; do
+	pmi_is_late pmi_comes_twice pmi_is_late_and_comes_twice records_are_wrong no_smm_freeze; do
 	run_test $name
 done
 finish

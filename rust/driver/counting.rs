@@ -6,6 +6,7 @@
 //! interrupt a callback in the middle of one.
 
 use super::{
+    breaker::is_credible,
     counter_use::CounterUse,
     event,
     hw::Hardware,
@@ -13,6 +14,7 @@ use super::{
 };
 use crate::{
     logic::{
+        breaker::is_common,
         model::MERGE_VALUE,
         open::precise::Precise,
         regs::{
@@ -59,6 +61,9 @@ impl CounterUse {
         let read = || hardware.read_counter(counter, irqs);
         let (previous, now) = self.last.advance(width, read);
         let delta = width.delta(previous, now);
+        if !is_common(delta, width) && !is_credible(event, delta) {
+            return now;
+        }
         event.add_count(delta);
         self.publish(event, width);
         count_down(event, delta);

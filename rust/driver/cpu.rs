@@ -237,6 +237,20 @@ impl Driver {
         own.changed |= self.units.reset(&mut own.units, &cpu.units, site, counters);
     }
 
+    /// Switches the counters of this CPU off, and keeps them from raising interrupts. No event is
+    /// on a counter any more. The registers can still be [restored](Self::restore).
+    pub(super) fn switch_off(
+        &self,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+        irqs: &LocalInterruptDisabled,
+    ) {
+        own.clear(self.site(cpu, irqs));
+        self.hardware.stop(irqs);
+        cpu.pmi_state.withdraw();
+        apic::lvtpc_mask(irqs);
+    }
+
     /// Switches the counters of this CPU off, and restores GLOBAL_CTRL, LVTPC and the units'
     /// registers, if the driver has used this CPU. Forgets the events, none of which is on a
     /// counter any more.

@@ -22,6 +22,7 @@ impl From<Refusal> for Error {
             Errno::NoData => ENODATA,
             Errno::NoAddress => ENXIO,
             Errno::Busy => EBUSY,
+            Errno::NoDevice => ENODEV,
             Errno::NotSupported => EOPNOTSUPP,
             Errno::Invalid => EINVAL,
         }

@@ -126,6 +126,10 @@ fn decide(
         |register| hardware.has(register),
         || perf::allow_cpu().is_ok(),
     )?;
+    // An event that comes meanwhile gets no counter, and goes to the error state.
+    if let Some(cause) = driver.common.breaker.cause() {
+        return Err(Refusal::Tripped(cause).into());
+    }
     if attr.sample_period != 0 && !driver.common.samples {
         return Err(Refusal::Sampling.into());
     }

@@ -60,7 +60,8 @@ pub(super) fn bind_resched() -> bool {
             pr_notice!(
                 "perf_pmu_resched() cannot be found ({error:?}): events get a counter that another CPU \
                  frees when they rotate, not at once, exclusive groups and groups led by software \
-                 events wait longer, and allow_tsx_force_abort cannot be changed\n"
+                 events wait longer, allow_tsx_force_abort cannot be changed, and if the PMU fails, events \
+                 without rotation do not go to the error state\n"
             );
         })
         .is_ok()

@@ -16,7 +16,10 @@
 //! event.
 
 use super::{
-    cpu::Cpu,
+    cpu::{
+        CallbackState,
+        Cpu, //
+    },
     CorePmu,
     Driver, //
 };
@@ -26,7 +29,10 @@ use kernel::interrupt::LocalInterruptDisabled;
 /// Prepares this CPU for events, when it has come up or the driver is being loaded.
 pub(super) fn starting(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
-    driver.cpus.this_cpu(irqs).own.open(irqs);
+    driver.check_registers(irqs);
+    if !driver.common.breaker.has_tripped() {
+        driver.cpus.this_cpu(irqs).own.open(irqs);
+    }
     driver.hardware.starting(irqs);
     driver.join_core(irqs);
 }
@@ -46,7 +52,14 @@ pub(super) fn dying(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
 pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     let driver = pmu.ops();
     let cpu = driver.cpus.this_cpu(irqs);
-    if !cpu.pmi_state.is_unknown() {
+    if cpu.own.is_closed() {
+        // The CPU was switched off, or its registers are restored already.
+        cpu.own.open(irqs);
+        if let Some(mut own) = cpu.own.borrow(irqs) {
+            driver.restore(cpu, &mut own, irqs);
+            own.close();
+        }
+    } else if !cpu.pmi_state.is_unknown() {
         pmu.with_disabled(irqs, |cx| driver.stop_and_restore(cx, cpu));
     } else if let Some(own) = cpu.own.borrow(irqs) {
         // The CPU has had no event yet.
@@ -54,13 +67,42 @@ pub(super) fn give_back(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     }
 }
 
+/// Switches the counters of this CPU off, because the PMU does not work. Their values may be wrong,
+/// and nothing restores the registers until the CPU is [given back](give_back). Until the driver is
+/// loaded again, no event counts here and callbacks do nothing.
+pub(super) fn switch_off(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
+    let driver = pmu.ops();
+    let cpu = driver.cpus.this_cpu(irqs);
+    if !cpu.pmi_state.is_unknown() {
+        pmu.with_disabled(irqs, |cx| driver.stop_for_good(cx, cpu));
+    } else if let Some(own) = cpu.own.borrow(irqs) {
+        own.close();
+    }
+}
+
 impl Driver {
     /// Removes the events from the counters of this CPU, and restores the registers.
     fn stop_and_restore(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
-        let irqs = cx.irqs();
-        let Some(mut own) = cpu.own.borrow(irqs) else {
+        let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
             return;
         };
+        self.remove_events(cx, cpu, &mut own);
+        self.restore(cpu, &mut own, cx.irqs());
+        own.close();
+    }
+
+    /// Removes the events from the counters of this CPU, and stops the counters.
+    fn stop_for_good(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu) {
+        let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
+            return;
+        };
+        self.remove_events(cx, cpu, &mut own);
+        self.switch_off(cpu, &mut own, cx.irqs());
+        own.close();
+    }
+
+    /// Removes the events from the counters of this CPU. From then on, an NMI handles no overflow.
+    fn remove_events(&self, cx: &PmuDisabled<'_, Self>, cpu: &Cpu, own: &mut CallbackState) {
         let active = own.shadow.active();
         self.pause(cx, active, &cpu.pmi_state, &mut own.shadow);
         for entry in own.schedule.entries() {
@@ -69,9 +111,6 @@ impl Driver {
                 event.update_userpage();
             });
         }
-        // From here on, an NMI handles no overflow.
         cpu.pmi_state.forget();
-        self.restore(cpu, &mut own, irqs);
-        own.close();
     }
 }

@@ -107,7 +107,7 @@ impl Machine {
 
     /// Returns the PMU of this CPU, if it has one.
     #[inline]
-    fn this_cpu(&self, irqs: &LocalInterruptDisabled) -> Option<&CorePmu> {
+    pub(super) fn this_cpu(&self, irqs: &LocalInterruptDisabled) -> Option<&CorePmu> {
         let index = self.common.cpus.index_of_this(irqs);
         self.pmus.get(index).map(|pmu| &*pmu.0)
     }
@@ -179,6 +179,22 @@ impl Machine {
         let cpus = &self.common.cpus;
         self.pmus()
             .try_for_each(|pmu| probe::check_counters(pmu, cpus.one_of(pmu.ops().identity.index)))
+    }
+
+    /// Fails with `ENODEV`, and a line in the log, if a CPU's registers do not work. To be called
+    /// once the CPUs were set up. Process context.
+    pub(crate) fn check_breaker(&self) -> Result {
+        match self.common.breaker.tripped() {
+            None => Ok(()),
+            Some(tripped) => {
+                pr_err!(
+                    "CPU {}: {}\n",
+                    tripped.cpu,
+                    format_args!("{}", tripped.cause)
+                );
+                Err(ENODEV)
+            }
+        }
     }
 
     /// Offers the PMUs to users, and replaces the `predecessors`.

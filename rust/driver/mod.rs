@@ -44,6 +44,9 @@
 //!  dry_run     the checks alone, with their results in the log
 //!  announce    the messages in the log
 //!  trial       the end of a load for a limited time
+//!
+//!  If the PMU does not work
+//!  breaker     the end of counting, until the driver is loaded again
 //!```
 //!
 //! A new feature is a file in `unit/` and a line in the list in `unit/mod.rs`, whose documentation
@@ -77,6 +80,7 @@
 //! [`Hardware`]: hw::Hardware
 
 mod announce;
+mod breaker;
 mod core_pmu;
 mod counter_use;
 mod counting;
@@ -106,6 +110,7 @@ mod unit;
 mod ways;
 
 pub(crate) use {
+    breaker::Armed,
     core_pmu::{
         CorePmu,
         Driver, //

@@ -89,7 +89,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
         // LVTPC masks itself when it raises an NMI. So a masked LVTPC means that a counter or a
         // tracer has raised this NMI, and that an earlier NMI has handled the overflow.
         let ours = traced != 0 || apic::lvtpc(irqs).masked();
-        if ours {
+        if traced != 0 || ours && !driver.is_storm(cpu) {
             apic::lvtpc_arm(irqs);
         }
         u32::from(ours)
@@ -100,6 +100,7 @@ pub(super) fn handle(pmu: &CorePmu, nmi: &NmiContext) -> u32 {
             apic::lvtpc_arm(irqs);
         }
         let handled = drain(status, counters, driver, cpu, &cx, nmi).wrapping_add(traced);
+        pmi_state.signs.handled();
         // Before the counters count again: an overflow is lost while LVTPC is masked.
         if !early {
             apic::lvtpc_arm(irqs);
@@ -194,6 +195,7 @@ fn drain(
         pmi.status = status;
     }
     pmi_state.set_stuck(hardware.pmu.capabilities.counters);
+    driver.common.breaker.request();
     handled
 }
 

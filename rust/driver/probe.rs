@@ -164,7 +164,10 @@ pub(super) fn check_counters(pmu: &CorePmu, cpu: Option<CpuId>) -> Result {
             return Err(ENODEV);
         }
         Err(e) => {
-            pr_err!("the PMU cannot be stopped: IA32_PERF_GLOBAL_CTRL is missing\n");
+            pr_err!(
+                "the PMU cannot be controlled: IA32_PERF_GLOBAL_CTRL or IA32_PERF_GLOBAL_OVF_CTRL \
+                 faults\n"
+            );
             return Err(e);
         }
     }

@@ -147,6 +147,7 @@ impl Driver {
         self.pause(cx, counting, pmi_state, &mut own.shadow);
         Self::update_shadow(pmi_state, &mut own.shadow);
         self.reset(cpu, own, cx.irqs());
+        self.was_reset(cpu, cx.irqs());
         self.go_on(cx, counting, pmi_state, &mut own.shadow);
     }
 

@@ -19,6 +19,7 @@
 //! periods of both, and a period that ends between two PMIs would be sampled at the second one.
 
 use super::{
+    breaker::check_still,
     counter_use::CounterUse,
     counting,
     cpu::{
@@ -108,7 +109,11 @@ impl SharedCounter<'_> {
 
     fn update_to(self, event: &Event<Driver>, total: impl FnMut() -> Total) {
         let ride = &event.data().ride;
-        event.add_count(ride.base().take(total));
+        let growth = ride.base().take(total);
+        if growth == 0 {
+            check_still(event);
+        }
+        event.add_count(growth);
         if !ride.has_owner() {
             self.counts
                 .publish_shared(event, self.hardware.limits.width);

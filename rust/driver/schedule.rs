@@ -93,6 +93,17 @@ impl Driver {
         Some((cpu, own))
     }
 
+    /// Returns the error for an `event` that is added while this CPU is closed. If that is because
+    /// the PMU does not work, has the event put into the error state.
+    #[cold]
+    #[inline(never)]
+    fn no_cpu(&self, event: &Event<Self>) -> Error {
+        if self.common.breaker.has_tripped() && event.can_fail() {
+            self.common.breaker.request();
+        }
+        EAGAIN
+    }
+
     /// Records that `event` could not be placed, or a group whose first event it is. `members` is
     /// the number of events that were tried together; `constraint` is the sum of their constraints
     /// without those of riders. `failed` is the event of them that has not been collected, if any.
@@ -364,7 +375,7 @@ impl Operations for Driver {
 
     #[inline]
     fn add(&self, cx: &Scheduling<'_, Self>, id: EventId, event: &Event<Self>) -> Result {
-        let (cpu, mut own) = self.own(cx).ok_or(EAGAIN)?;
+        let (cpu, mut own) = self.own(cx).ok_or_else(|| self.no_cpu(event))?;
         if self.ride(cx, cpu, &mut own, (id, event)) {
             return Ok(());
         }

@@ -39,6 +39,7 @@ pub(super) fn resume(pmu: &CorePmu, irqs: &LocalInterruptDisabled) {
     if cpu.pmi_state.is_unknown() {
         return;
     }
+    driver.check_registers(irqs);
     pmu.with_disabled(irqs, |cx| {
         let Some(mut own) = cpu.own.borrow(irqs) else {
             return;

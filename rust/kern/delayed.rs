@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Code that runs once, later, in process context.
+//! Code that runs once, after some time, in process context.
 //!
 //! In the kernel proper, `kernel::workqueue` would cancel work when its owner is dropped.
 
@@ -20,9 +20,10 @@ use kernel::{
     },
 };
 
-/// A value with code that [`Delayed`] runs.
+/// A value with code that [`Delayed`] runs once, or [`Deferred`](super::deferred::Deferred) each
+/// time it is asked to.
 pub trait Run: Send + Sync + 'static {
-    /// Called once, in process context, by a kernel thread that may sleep.
+    /// Called in process context, by a kernel thread that may sleep.
     fn run(&self);
 }
 

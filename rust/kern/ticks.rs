@@ -4,6 +4,9 @@
 
 use crate::bindings;
 
+/// Ticks per second.
+const HZ: usize = bindings::RUST_CONST_HELPER_HZ as usize;
+
 /// A time (`jiffies`).
 #[derive(Clone, Copy)]
 pub struct Ticks(usize);
@@ -27,9 +30,14 @@ impl Ticks {
         Self(number)
     }
 
+    /// Returns the time in milliseconds, in steps of a tick.
+    pub fn milliseconds(self) -> u64 {
+        // CAST: `u64` has as many bits. The product wraps after millions of years.
+        (self.0 as u64).wrapping_mul(1000) / HZ as u64
+    }
+
     /// Returns the milliseconds since this time, in steps of a tick.
     pub fn age(self) -> u32 {
-        const HZ: usize = bindings::RUST_CONST_HELPER_HZ as usize;
         let ticks = Self::now().0.wrapping_sub(self.0);
         // CAST: the result wraps after 49 days.
         (ticks.wrapping_mul(1000) / HZ) as u32

@@ -27,6 +27,7 @@
 //!  enable, disable, PMI
 //!  regs           event selects, periods, and the register writes that program a schedule
 //!  pmi            the state that callbacks share with the PMI
+//!  breaker        the signs of a PMU that does not work
 //!  sample         records of precise events (PEBS) and of branches (LBR)
 //!
 //!  mmap()
@@ -43,6 +44,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod breaker;
 pub mod capabilities;
 pub mod cores;
 pub mod model;

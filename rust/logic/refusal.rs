@@ -10,9 +10,12 @@ mod shortage;
 
 use core::fmt;
 
-use super::model::{
-    cache_event::NoCacheEvent,
-    extra_registers::NoExtraRegister, //
+use super::{
+    breaker::Cause,
+    model::{
+        cache_event::NoCacheEvent,
+        extra_registers::NoExtraRegister, //
+    },
 };
 
 pub use errno::Errno;
@@ -120,6 +123,8 @@ pub enum Refusal {
     /// perf core, or the CPU has no local APIC. EOPNOTSUPP; the built-in driver can sample in the
     /// first case.
     Sampling,
+    /// Any event, once the [breaker](super::breaker) has tripped. ENODEV; this driver's own.
+    Tripped(Cause),
     /// No counter of this machine can count the event. EINVAL.
     NoCounter,
     /// The CPU has the maximum number of events, most of which share counters. EINVAL, from adding
@@ -237,6 +242,7 @@ impl fmt::Display for Refusal {
             Self::ExtraRegisterTaken => "the events need more values than there are extra registers",
             Self::ExtraRegisterLimited => "the core's other thread has the extra register",
             Self::DoesNotFit(shortage) | Self::Limited(shortage) => return shortage.fmt(f),
+            Self::Tripped(cause) => return write!(f, "rpmu has given the PMU up: {cause}"),
         })
     }
 }

@@ -14,6 +14,7 @@ use super::{
     Attr,
     EventId,
     Operations,
+    Pmu,
     PmuDisabled, //
 };
 use crate::bindings;
@@ -294,6 +295,21 @@ impl<T: Operations> Event<T> {
         // event is opened.
         let state = unsafe { ptr::read_volatile(&raw const (*self.as_raw()).attach_state) };
         state & bindings::PERF_ATTACH_TASK != 0
+    }
+
+    /// Returns the PMU.
+    pub fn pmu(&self) -> &Pmu<T> {
+        // SAFETY: By the type invariant the event belongs to a `Pmu<T>`, which lives as long as the
+        // event.
+        unsafe { Pmu::from_raw((*self.as_raw()).pmu) }
+    }
+
+    /// Returns the count, without the counts of inherited events.
+    pub fn count(&self) -> u64 {
+        // SAFETY: As in `add_count()`.
+        let count = unsafe { AtomicI64::from_ptr((&raw mut (*self.as_raw()).count).cast::<i64>()) };
+        // CAST: two's complement; the user reads it as `u64`.
+        count.load(Relaxed) as u64
     }
 
     /// Adds `delta` to the count that the user reads.

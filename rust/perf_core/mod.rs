@@ -14,6 +14,7 @@ mod behind;
 mod context;
 mod disable_watch;
 mod event;
+mod failing;
 mod foreign;
 mod ibs;
 mod inactive;

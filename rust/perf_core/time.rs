@@ -6,8 +6,14 @@
 //! read. For the time since then, this module reads the clock of the event's context or control
 //! group (`perf_event_time_now()`, `kernel/events/core.c`).
 
-use super::ACTIVE;
-use crate::bindings;
+use super::{
+    InternalOperations,
+    ACTIVE, //
+};
+use crate::{
+    bindings,
+    perf::Event, //
+};
 
 /// Returns the perf core's clock (`perf_clock()`), in nanoseconds.
 pub(super) fn clock() -> u64 {
@@ -36,6 +42,18 @@ pub(super) unsafe fn running(event: *mut bindings::perf_event, clock: u64) -> u6
         }
         let since = now.saturating_sub((*event).tstamp);
         (*event).total_time_running.saturating_add(since)
+    }
+}
+
+impl<T: InternalOperations> Event<T> {
+    /// Returns the nanoseconds that the event has spent on counters until now. In an NMI that has
+    /// interrupted the perf core's update of this time, the latest part may be counted twice.
+    ///
+    /// On the event's CPU, in any context.
+    pub fn time_on_counters(&self) -> u64 {
+        // SAFETY: The event is valid, and on this CPU, so its context is locked, or interrupts are
+        // off: the perf core changes the times of an active event on its CPU only.
+        unsafe { running(self.as_raw(), clock()) }
     }
 }
 

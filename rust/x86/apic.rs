@@ -45,6 +45,11 @@ pub fn lvtpc_arm(irqs: &LocalInterruptDisabled) {
     write(bindings::APIC_DM_NMI, irqs);
 }
 
+/// Keeps overflows on this CPU from raising interrupts.
+pub fn lvtpc_mask(irqs: &LocalInterruptDisabled) {
+    write(bindings::APIC_DM_NMI | bindings::APIC_LVT_MASKED, irqs);
+}
+
 /// Restores a value that [`lvtpc`] has read.
 #[inline]
 pub fn lvtpc_restore(value: Lvtpc, irqs: &LocalInterruptDisabled) {

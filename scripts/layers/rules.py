@@ -28,6 +28,7 @@ LOGIC_MODULES = (
     "user_read",
     "cores",
     "regs",
+    "breaker",
     "pmi",
     "capabilities",
     "model",

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     driver::{
         unit::Units,
+        CorePmu,
         Driver,
         Machine, //
     },
@@ -24,6 +25,10 @@ use crate::{
             Dir,
             Writer, //
         },
+    },
+    logic::breaker::{
+        EMPTY_INTERRUPTS,
+        RESETS, //
     },
     perf::Operations, //
 };
@@ -68,6 +73,7 @@ impl Files {
             }
         }
         dir.file(c"users", Users(machine.clone()))?;
+        dir.file(c"breaker", Breaker(machine.clone()))?;
         Ok(Self(dir))
     }
 }
@@ -111,6 +117,42 @@ impl Writer for Users {
             fmt::Display::fmt(&open, f)?;
         }
         write_others(f, events)
+    }
+}
+
+/// `breaker`.
+struct Breaker(Arc<Machine>);
+
+impl Writer for Breaker {
+    type OwnerModule = <Driver as Operations>::OwnerModule;
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.common().breaker.tripped() {
+            None => f.write_str("# the PMU works, as far as its counters and interrupts show\n")?,
+            Some(tripped) => {
+                write!(f, "# given up because of CPU {}: ", tripped.cpu)?;
+                writeln!(f, "{}", format_args!("{}", tripped.cause))?;
+            }
+        }
+        f.write_str(
+            "# longest series of interrupts without an overflow, and of resets; and the limits\n",
+        )?;
+        for cpu in possible_cpus() {
+            let state = |pmu: &CorePmu| {
+                pmu.ops()
+                    .cpus
+                    .get(cpu)
+                    .map(|it| it.pmi_state.signs.longest())
+            };
+            if let Some((empty, resets)) = self.0.pmu_of(cpu).and_then(state) {
+                writeln!(
+                    f,
+                    "cpu{} interrupts={empty}/{EMPTY_INTERRUPTS} resets={resets}/{RESETS}",
+                    cpu.as_u32()
+                )?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -209,14 +209,19 @@ impl ArchPerfmon {
         // Firmware may have left counters running: their values would change.
         let control_before = global_control.read_safe(irqs)?;
         global_control.write_safe(0, irqs)?;
+        Msr::IA32_PERF_GLOBAL_OVF_CTRL.write_safe(0, irqs)?;
         let broken = counters.find(|counter| !self.holds_a_value(*counter, irqs).unwrap_or(false));
         global_control.write_safe(control_before, irqs)?;
         Ok(broken)
     }
 
-    /// Returns whether the counter holds a written value. Fails if the counter does not exist.
+    /// Returns whether the counter holds a written value. Fails if the counter or its event select
+    /// does not exist.
     fn holds_a_value(&self, counter: CounterId, irqs: &LocalInterruptDisabled) -> Result<bool> {
         let msr = self.msr(Register::Counter(counter)).ok_or(ENODEV)?;
+        if let Some(select) = self.msr(Register::EventSelect(counter)) {
+            select.write_safe(select.read_safe(irqs)?, irqs)?;
+        }
         let before = msr.read_safe(irqs)?;
         // Only the low 31 bits, so that sign extension has no influence.
         let value = (before ^ 0xffff) & 0x7fff_ffff;

@@ -248,6 +248,13 @@ impl Hardware {
         }
     }
 
+    /// Returns whether a counter of this CPU has an overflow that is not acknowledged. Intel's
+    /// PMUs.
+    pub(in crate::driver) fn has_overflow(&self, irqs: &LocalInterruptDisabled) -> bool {
+        let counters = self.pmu.capabilities.reporting();
+        !self.status(irqs).overflowed(counters).is_empty()
+    }
+
     /// Connects the hardware with the built-in driver's data. The built-in driver need not have
     /// initialised.
     pub(in crate::driver) fn use_builtin(&mut self, builtin: &Builtin) {

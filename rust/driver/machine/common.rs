@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     driver::{
+        breaker::Breaker,
         facilities,
         hw::Hardware,
         smt::core_thread::threads_coordinate, //
@@ -41,6 +42,8 @@ pub(in crate::driver) struct Common {
     pub(in crate::driver) can_switch: bool,
     /// Set if this driver may need to make another CPU schedule its events again, and can do so.
     pub(in crate::driver) can_resched: bool,
+    /// Gives the PMUs up if one of them does not work.
+    pub(in crate::driver) breaker: Breaker,
     /// User space's access to counters by `rdpmc`. Has the handle of the built-in driver, if that
     /// was found.
     pub(in crate::driver) user_read: UserRead,
@@ -77,6 +80,8 @@ impl Common {
             threads_coordinate(it.pmu.model, ht_workaround)
                 || it.pmu.capabilities.tsx_uses_counter_3
         });
+        // The breaker needs it on every machine.
+        let bound_resched = facilities::bind_resched();
         let common = Self {
             cpus,
             smi: Smi::new(!is_amd, user_read.initialised())?,
@@ -84,7 +89,8 @@ impl Common {
             samples: facilities::bind_sampling(),
             tracing: Tracing::new(),
             can_switch: facilities::was_tried(Feature::SwitchOnOverflow),
-            can_resched: (others_take_counters || orders_groups) && facilities::bind_resched(),
+            can_resched: (others_take_counters || orders_groups) && bound_resched,
+            breaker: Breaker::new()?,
             orders_groups,
             user_read,
         };

@@ -9,6 +9,7 @@ use crate::{
         hw::Hardware, //
     },
     logic::{
+        breaker::Signs,
         pmi::running::Running,
         regs::{
             counter::{
@@ -38,6 +39,8 @@ pub(in crate::driver) struct PmiState {
     running: Running,
     /// The register values that are published for hypervisors.
     pub(in crate::driver) hypervisors: Hypervisors,
+    /// The signs that the PMU does not work.
+    pub(in crate::driver) signs: Signs,
     /// The use of each counter.
     pub(in crate::driver) uses: Uses,
     /// Set if the registers may hold anything. Counters must not be used then.
@@ -51,6 +54,7 @@ impl PmiState {
         try_init!(Self {
             running: Running::default(),
             hypervisors: Hypervisors::new(mirror),
+            signs: Signs::default(),
             uses <- Uses::init(),
             unknown: AtomicBool::new(true),
             stuck: AtomicBool::new(false),
@@ -191,6 +195,11 @@ impl PmiState {
     pub(in crate::driver) fn set_stuck(&self, counters: CounterMask) {
         self.stuck.store(true, Relaxed);
         self.set_halted(counters, true);
+    }
+
+    /// Returns whether there were overflows that could not be acknowledged.
+    pub(in crate::driver) fn is_stuck(&self) -> bool {
+        self.stuck.load(Relaxed)
     }
 
     /// Returns whether there were overflows that could not be acknowledged, and clears the record.

@@ -193,4 +193,8 @@ pub enum Quirk {
     /// Load latencies are wrong unless event 0x8203 counts in the same group. Mainline:
     /// `PMU_FL_MEM_LOADS_AUX`, `arch/x86/events/intel/core.c`.
     LoadLatencyNeedsAuxiliary,
+    /// Errata AAJ143, BJ58, BV38 and BV85: the status bit of a counter that was disabled when it
+    /// overflowed may stay set for good, though the PMU works. Westmere's documents do not name the
+    /// erratum, but the models before and after have it.
+    StatusSticks,
 }

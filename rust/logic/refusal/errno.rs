@@ -17,6 +17,8 @@ pub enum Errno {
     NoAddress,
     /// `EBUSY`.
     Busy,
+    /// `ENODEV`.
+    NoDevice,
     /// `EOPNOTSUPP`.
     NotSupported,
     /// `EINVAL`.
@@ -32,6 +34,7 @@ impl Errno {
             Self::NoData => "ENODATA",
             Self::NoAddress => "ENXIO",
             Self::Busy => "EBUSY",
+            Self::NoDevice => "ENODEV",
             Self::NotSupported => "EOPNOTSUPP",
             Self::Invalid => "EINVAL",
         }
@@ -47,6 +50,7 @@ impl Refusal {
             Self::LoadLatencyAlone => Errno::NoData,
             Self::ExtraRegisterAbsent => Errno::NoAddress,
             Self::BranchStackExcluded => Errno::Busy,
+            Self::Tripped(_) => Errno::NoDevice,
             Self::Precise
             | Self::PreciseBranches
             | Self::BranchStack

@@ -14,6 +14,7 @@ fn the_driver_returns_the_errno_that_is_named() {
         Errno::NoData,
         Errno::NoAddress,
         Errno::Busy,
+        Errno::NoDevice,
         Errno::NotSupported,
         Errno::Invalid,
     ] {

@@ -39,6 +39,7 @@ use crate::logic::{
         HardwareId,
         LbrFilter,
         Model,
+        Quirk,
         Scope, //
     },
     regs::{
@@ -138,7 +139,7 @@ pub const IVY_BRIDGE: Model = Model {
     pmu_name: "ivybridge",
     name: "Ivy Bridge",
     needs: &[],
-    quirks: &[],
+    quirks: &[Quirk::StatusSticks],
     cpus: &Cpus::intel([0x3a]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,

@@ -183,7 +183,7 @@ pub const NEHALEM: Model = Model {
     pmu_name: "nehalem",
     name: "Nehalem",
     needs: &[],
-    quirks: &[Quirk::BranchMissesExecuted],
+    quirks: &[Quirk::BranchMissesExecuted, Quirk::StatusSticks],
     cpus: &Cpus::intel([0x1a, 0x1e, 0x2e]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,

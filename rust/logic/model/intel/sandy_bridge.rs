@@ -52,6 +52,7 @@ use crate::logic::{
         HardwareId,
         LbrFilter,
         Model,
+        Quirk,
         Scope,
         TopdownFile, //
     },
@@ -204,7 +205,7 @@ pub const SANDY_BRIDGE: Model = Model {
     pmu_name: "sandybridge",
     name: "Sandy Bridge",
     needs: &[],
-    quirks: &[],
+    quirks: &[Quirk::StatusSticks],
     cpus: &Cpus::intel([0x2a]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,

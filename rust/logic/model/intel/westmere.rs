@@ -44,6 +44,7 @@ use crate::logic::{
         HardwareId,
         LbrFilter,
         Model,
+        Quirk,
         Scope, //
     },
     regs::{
@@ -126,7 +127,7 @@ pub const WESTMERE: Model = Model {
     pmu_name: "westmere",
     name: "Westmere",
     needs: &[],
-    quirks: &[],
+    quirks: &[Quirk::StatusSticks],
     cpus: &Cpus::intel([0x25, 0x2c, 0x2f]),
     event_constraints: EVENT_CONSTRAINTS,
     pebs_events: PEBS_EVENTS,
