@@ -25,6 +25,10 @@ use crate::{
         cpu::on_each_cpu,
         deferred::Deferred,
         delayed::Run,
+        lent::{
+            Lent,
+            Loan, //
+        },
         nmi::in_nmi,
         ticks::Ticks, //
     },
@@ -41,15 +45,15 @@ use crate::{
     },
     perf::Event, //
 };
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering::Relaxed, //
+};
 use kernel::{
     cpu::CpuId,
     interrupt::LocalInterruptDisabled,
-    new_mutex,
     prelude::*,
-    sync::{
-        Arc,
-        Mutex, //
-    },
+    sync::Arc, //
 };
 
 /// The breaker of the machine.
@@ -59,23 +63,23 @@ pub(in crate::driver) struct Breaker {
 }
 
 /// The work that follows once the breaker has tripped.
-struct GiveUp(Pin<KBox<Mutex<State>>>);
-
-#[derive(Default)]
-struct State {
-    /// The machine; [`None`] before the breaker is [armed](Armed::new) and after it was disarmed.
-    machine: Option<Arc<Machine>>,
-    /// Set once the counters are off.
-    is_off: bool,
+struct GiveUp {
+    /// The machine, of which the breaker is a part, while the breaker is [armed](Armed::new).
+    machine: Pin<KBox<Lent<Machine>>>,
+    /// Set once the counters are off. Only the work uses it, which does not run twice at a time.
+    is_off: AtomicBool,
 }
 
 impl Breaker {
     /// Makes a breaker that has not tripped. Fails with `ENOMEM`. Process context.
     pub(in crate::driver) fn new() -> Result<Self> {
-        let state = KBox::pin_init(new_mutex!(State::default()), GFP_KERNEL)?;
+        let work = GiveUp {
+            machine: KBox::pin_init(Lent::new(), GFP_KERNEL)?,
+            is_off: AtomicBool::new(false),
+        };
         Ok(Self {
             state: breaker::Breaker::new(),
-            work: Deferred::new(GiveUp(state))?,
+            work: Deferred::new(work)?,
         })
     }
 
@@ -112,47 +116,43 @@ impl Breaker {
 }
 
 /// Lets the breaker give the PMUs up. Dropping prevents it, and waits if it is under way.
-pub(crate) struct Armed(Arc<Machine>);
+pub(crate) struct Armed {
+    _machine: Loan<Machine>,
+}
 
 impl Armed {
     /// Arms the breaker of `machine`. Process context.
     pub(crate) fn new(machine: &Arc<Machine>) -> Self {
+        let lent = Loan::new(machine.clone(), |it| {
+            &it.common().breaker.work.value().machine
+        });
         let breaker = &machine.common().breaker;
-        breaker.work.value().0.lock().machine = Some(machine.clone());
         if breaker.has_tripped() {
             breaker.request();
         }
-        Self(machine.clone())
-    }
-}
-
-impl Drop for Armed {
-    fn drop(&mut self) {
-        // Not the last reference, which would wait for the work.
-        self.0.common().breaker.work.value().0.lock().machine = None;
+        Self { _machine: lent }
     }
 }
 
 impl Run for GiveUp {
     fn run(&self) {
-        let mut state = self.0.lock();
-        let State { machine, is_off } = &mut *state;
-        let Some(machine) = machine else { return };
-        let breaker = &machine.common().breaker;
-        if !breaker.has_tripped() {
-            on_each_cpu(&|irqs| recover(machine, irqs));
-        }
-        let Some(tripped) = breaker.tripped() else {
-            return;
-        };
-        if !*is_off {
-            on_each_cpu(&|irqs| switch_off(machine, irqs));
-            report(tripped);
-            *is_off = true;
-        }
-        for pmu in machine.pmus() {
-            pmu.fail_events();
-        }
+        self.machine.with(|machine| {
+            let breaker = &machine.common().breaker;
+            if !breaker.has_tripped() {
+                on_each_cpu(&|irqs| recover(machine, irqs));
+            }
+            let Some(tripped) = breaker.tripped() else {
+                return;
+            };
+            if !self.is_off.load(Relaxed) {
+                on_each_cpu(&|irqs| switch_off(machine, irqs));
+                report(tripped);
+                self.is_off.store(true, Relaxed);
+            }
+            for pmu in machine.pmus() {
+                pmu.fail_events();
+            }
+        });
     }
 }
 
