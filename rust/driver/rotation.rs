@@ -41,7 +41,6 @@ use crate::{
             Offered,
             OnCounter,
             Search,
-            Searched,
             Vacancy,
             Waiting,
             Wants,
@@ -607,13 +606,14 @@ impl Driver {
         if !wants.is_some_and(|wants| offered(cx, event).lets_others_join(wants)) {
             return;
         }
-        let _ = self.look_behind(cx, cpu, own, event, (&mut Wants::NOTHING, false, false));
+        let mut active = Wants::NOTHING;
+        let _ = self.look_behind(cx, cpu, own, event, (&mut active, false, false));
     }
 
     /// Looks for groups behind the group of `event`, and makes the perf core offer them or brings
     /// them forward. `active`, `is_first` and `may_ride` are as in [`Search`]. Returns the counters
-    /// for which this must not be repeated before the end of the interval ([`Searched::left`]), and
-    /// whether the search was [long](Searched::is_long).
+    /// for which this must not be repeated before the end of the interval, and whether the search was
+    /// long.
     #[inline(never)]
     fn look_behind(
         &self,
