@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB INSTALL_MOD_PATH INSTALL_MOD_DIR INSTALL_MOD_STRIP
 
-.PHONY: module modules_install probe deb deb-test demo test miri plan plan-events plan-test vpmu-package vpmu-test vpmu-speed accept parity fair bench stress check configs inserted guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module modules_install probe deb deb-test demo test miri plan check-programs rpmu-check-test plan-events plan-test vpmu-package vpmu-test vpmu-speed accept parity fair bench stress check configs inserted guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -33,6 +33,12 @@ miri:
 
 plan:
 	@scripts/plan
+
+check-programs:
+	@scripts/check-programs
+
+rpmu-check-test:
+	@selftests/rpmu-check/test.sh --all $(MODELS)
 
 plan-events:
 	@scripts/plan --events
@@ -109,7 +115,7 @@ help:
 	@echo "                    install rpmu.ko below /lib/modules and run depmod; with FLAVOUR= or KDIR= as above,"
 	@echo "                    INSTALL_MOD_PATH=DIR to install below DIR/lib/modules"
 	@echo "make probe          list what is missing to build rpmu.ko for KDIR=DIR (default: the running kernel's)"
-	@echo "make deb            build the Debian packages rpmu-dkms, rpmu-demo and rpmu-plan in build/"
+	@echo "make deb            build the Debian packages rpmu-dkms, rpmu-demo and rpmu-tools in build/"
 	@echo "make deb-test       install them in a clean Debian, then load the rpmu.ko that DKMS has built in a guest"
 	@echo "make demo           boot a guest, load rpmu and run perf stat on it"
 	@echo "make test           run all tests, on the host and in guests (scripts/test --help: the streams);"
@@ -125,6 +131,9 @@ help:
 	@echo "make parity         run the tests and tools of perf, the kernel and PAPI, both drivers side by side;"
 	@echo "                    MODELS=HSW,SKL,ICL ITEMS=stat,papi-zero for a part"
 	@echo "make plan           build build/rpmu-plan, which predicts multiplexing (or: cargo install --locked --path tools)"
+	@echo "make check-programs build the test programs of build/rpmu-check, which make plan builds, in build/check"
+	@echo "make rpmu-check-test"
+	@echo "                    run rpmu-check in guests of six CPU models; MODELS=Haswell for a part"
 	@echo "make plan-events    make rpmu-plan's event lists from the kernel's source"
 	@echo "make plan-test      plan N=9 random sets of events (SEED=1, MODELS=HSW,SKL,ICL, DRIVERS=mainline,rpmu)"
 	@echo "                    and run them in guests"

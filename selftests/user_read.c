@@ -799,7 +799,7 @@ static pid_t start_program(void)
 
 		shared_page = fd < 0 ? MAP_FAILED : map_page(fd);
 		if (shared_page != MAP_FAILED && run_on(0))
-			execl("/bin/busybox", "sh", "-c", "while :; do :; done", NULL);
+			execl("/bin/sh", "sh", "-c", "while :; do :; done", NULL);
 		_exit(1);
 	}
 	return pid;

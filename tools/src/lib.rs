@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The library behind `rpmu-plan`, which predicts multiplexing.
+//! The library behind `rpmu-plan`, which predicts multiplexing, and `rpmu-check`, which tries rpmu on a real machine.
 //!
 //! ```text
 //!  syntax ─► names, regroup ─► open ─► simulate ─► plan ─► explain, changes, split ─► text, json, svg, html
@@ -8,6 +8,8 @@
 //!             data           machine   rust/logic: the driver's own decisions
 //!
 //!  live: the events of a running rpmu, and a plan for them
+//!
+//!  check: the checks of rpmu-check, and its report
 //! ```
 //!
 //! `rust/logic` is compiled in place, from the same files as the module.
@@ -16,6 +18,7 @@
 #![warn(missing_docs, unreachable_pub)]
 
 pub mod changes;
+pub mod check;
 pub mod data;
 pub mod explain;
 pub mod lexer;

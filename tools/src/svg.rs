@@ -29,7 +29,7 @@ const STYLE: &str = "\
 .rp .in{fill:#fff}\
 @media(prefers-color-scheme:dark){.rp text{fill:#ddd}.rp .in{fill:#fff}}";
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

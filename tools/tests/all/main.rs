@@ -3,6 +3,7 @@
 //! Tests of the predictions and of the command. One program, to link only once.
 
 mod accept;
+mod check;
 mod cli;
 mod errno;
 mod events;
