@@ -1,0 +1,233 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+# shellcheck disable=SC2317 # tests are called by their names
+#
+# Tests rpmu-check, which the guest has in an additional archive (rpmu-check/test.sh). Starts and ends on the built-in
+# driver.
+#
+#	rpmu_check.sh		a part of the checks
+#	rpmu_check.sh all	all of them, also hotplug
+#	rpmu_check.sh all page	also print the report's page, compressed
+
+. ./ktap.sh
+
+REPORT=/tmp/report
+PART=exact,counters,machine,groups,pebs,branches,take-over,rdpmc
+# As in wrong_hardware.sh.
+STUCK_GENERAL=4
+
+# Details of a person, which must not be in a report.
+HOST=gandalf-of-jane
+USER=janeroe
+
+# rpmu_check OPTION…: runs it; sets $status, and $said to its messages.
+rpmu_check() {
+	rm -rf $REPORT
+	mkdir -p $REPORT
+	said=$(./rpmu-check --module "$RPMU/rpmu.ko" --programs "$RPMU" --out $REPORT "$@" 2>&1)
+	status=$?
+}
+
+# ends STATUS PATTERN…: succeeds if rpmu-check has ended with that status, its messages match each pattern, and the
+# built-in driver has the PMU.
+ends() {
+	if [ "$status" != "$1" ]; then
+		because "status $status instead of $1"
+		echo "$said" | tail -n 60 | sed 's/^/# /'
+		return 1
+	fi
+	shift
+	for pattern; do
+		echo "$said" | grep -qE -e "$pattern" && continue
+		because "it does not say \"$pattern\""
+		echo "$said" | tail -n 60 | sed 's/^/# /'
+		return 1
+	done
+	if loaded; then
+		because "rpmu is still loaded"
+		unload
+		return 1
+	fi
+	counts
+}
+
+# until_done COMMAND: waits at most 60 s until the command succeeds.
+until_done() {
+	tries=0
+	until "$@"; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 600 ] || return
+		usleep 100000
+	done
+}
+
+says_what_loading_would_do() {
+	rpmu_check --dry-run
+	ends 0 'rpmu would load' 'Nothing prevents rpmu' 'perf record and perf top work' || return
+	[ -z "$(ls $REPORT)" ] && return
+	because "a dry run has written a report"
+	return 1
+}
+
+passes() {
+	if [ "$1" = all ]; then
+		rpmu_check --hotplug --minutes 60
+	else
+		rpmu_check --only "$PART"
+	fi
+	ends 0 'rpmu works on this machine' '^exact .* ok .* ok .* ok ' '^take-over ' 'exact counts of instructions +100 +100 +100'
+	status=$?
+	# The time that each check took, in all phases.
+	echo "$said" | grep -E '^ *[0-9]+ s  ' | sed 's/^/# /'
+	return $status
+}
+
+# Of the last report, that of a run that passed: three files, and none has a name, a path or an address.
+has_nothing_personal() {
+	for form in txt json html; do
+		if ! grep -q "works on this machine" $REPORT/rpmu-check.$form && [ $form != json ]; then
+			because "no report in rpmu-check.$form"
+			return 1
+		fi
+		for word in "$HOST" "$USER" "$RPMU" /tmp '([0-9a-f]{2}:){5}[0-9a-f]{2}'; do
+			grep -qE -e "$word" $REPORT/rpmu-check.$form || continue
+			because "rpmu-check.$form has \"$word\": $(grep -m 1 -oE -e ".{0,40}$word" $REPORT/rpmu-check.$form)"
+			return 1
+		done
+	done
+	grep -q '"end": "complete"' $REPORT/rpmu-check.json
+}
+
+# A dry run is over by then, and has not been mistaken for a load.
+tests_rpmu() {
+	loaded && pidof exact_count >/dev/null
+}
+
+# in_background OPTION…: starts a run and waits until rpmu is loaded and a test program runs.
+in_background() {
+	rm -rf $REPORT
+	mkdir -p $REPORT
+	./rpmu-check --module "$RPMU/rpmu.ko" --programs "$RPMU" --out $REPORT "$@" >/tmp/said 2>&1 &
+	checker=$!
+	until_done tests_rpmu && return
+	because "rpmu was not loaded, or no test has run"
+	kill -9 $checker
+	unload
+	return 1
+}
+
+# Ctrl-C: rpmu-check ends its test programs and gives the PMU back.
+gives_back_when_interrupted() {
+	in_background --only exact || return
+	kill -INT $checker
+	wait $checker
+	status=$?
+	said=$(cat /tmp/said)
+	ends 130 'interrupted; the built-in driver has the PMU' 'Interrupted' || return
+	pidof exact_count >/dev/null || return 0
+	because "a test program still runs"
+	return 1
+}
+
+# If rpmu-check is killed, the trial gives the PMU back.
+gives_back_when_killed() {
+	log_mark "$0"
+	in_background --only exact --minutes 1 || return
+	kill -9 $checker
+	wait $checker
+	killall -9 exact_count
+	tries=0
+	until said_by_rpmu | grep -q 'the built-in driver has its PMU back'; do
+		tries=$((tries + 1))
+		if [ $tries -gt 18 ]; then
+			because "the PMU did not go back"
+			unload
+			return 1
+		fi
+		sleep 10
+	done
+	counts
+	status=$?
+	rm -rf /tmp/rpmu-check-*
+	unload && return $status
+	because "unload: $said"
+	return 1
+} 2>/dev/null
+
+names_what_uses_the_pmu() {
+	rm -f /tmp/held
+	./counted hold /tmp/held &
+	held=$!
+	until_done test -e /tmp/held
+	rpmu_check --only exact
+	kill $held
+	wait $held
+	ends 1 'PMU is in use' 'End what the line names' 'Stopped: rpmu would not load' || return
+	! grep -q 'counted\[' $REPORT/rpmu-check.html && return
+	because "the report names a process"
+	return 1
+} 2>/dev/null
+
+wants_rpmu_unloaded() {
+	load
+	rpmu_check --only exact
+	heard=$said
+	unload
+	said=$heard
+	ends 2 'rpmu is loaded already: unload it first'
+}
+
+wants_root() {
+	said=$(su -s /bin/sh "$USER" -c './rpmu-check' 2>&1)
+	status=$?
+	ends 2 'only root may load a module: type: sudo rpmu-check'
+}
+
+wants_a_module() {
+	said=$(./rpmu-check --module /tmp/none.ko 2>&1)
+	status=$?
+	ends 2 'no such module; make KDIR='
+}
+
+# with_defect WHAT OPTION…: runs it on a PMU with an injected error.
+with_defect() {
+	what=$1
+	shift
+	if ! output=$(./module load ./wrong.ko "what=$what" 2>&1); then
+		because "what=$what: $output"
+		return 1
+	fi
+	rpmu_check "$@"
+	./module unload wrong
+}
+
+# A counter that ignores writes: the test of all counters fails, and rpmu refuses to load.
+names_a_stuck_counter() {
+	if ! output=$(./module load ./wrong.ko "what=$STUCK_GENERAL" 2>&1); then
+		because "what=$STUCK_GENERAL: $output"
+		return 1
+	fi
+	rpmu_check --only exact,counters
+	./module unload wrong
+	ends 1 '^counters: exact\.(task|cpu)\.every_counter: fails on the built-in driver' \
+		'does not hold what is written to it' 'A counter of this machine does not work' 'Stopped: loading rpmu failed'
+}
+
+passes_part() { passes part; }
+passes_all() { passes all; }
+
+if [ ! -x ./rpmu-check ]; then
+	ktap_skip_all 'no rpmu-check: selftests/rpmu-check/test.sh adds it'
+	exit "$KSFT_SKIP"
+fi
+hostname $HOST
+printf 'root:x:0:0:root:/root:/bin/sh\n%s:x:1000:1000:Jane Roe:/home/jane:/bin/sh\n' $USER >/etc/passwd
+
+run_test passes_"${1:-part}"
+[ "$2" != page ] || echo "# page: $(gzip -c $REPORT/rpmu-check.html | base64 -w 0)"
+for name in has_nothing_personal says_what_loading_would_do names_what_uses_the_pmu wants_rpmu_unloaded wants_root wants_a_module \
+	names_a_stuck_counter gives_back_when_interrupted gives_back_when_killed; do
+	run_test $name
+done
+finish
