@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../../scripts/tap.sh"
 usage "usage: selftests/deb/deb.sh
 
-Builds rpmu-dkms, rpmu-demo and rpmu-plan and installs them with apt in a clean Debian, as described in the README, beside
+Builds rpmu-dkms, rpmu-demo and rpmu-tools and installs them with apt in a clean Debian, as described in the README, beside
 Debian's stock kernel, the perf of backports and the headers of a kernel without Rust. apt must be able to install them without
 perf, together with perf and after perf, with and without recommended packages. DKMS must build rpmu.ko there, sign it and skip
 the other kernel. rpmu-demo must run there in a guest with the emulated PMU's package. Another guest then loads rpmu with that
@@ -25,7 +25,7 @@ vpmu=$("$top/scripts/vpmu-package")
 lock deb-test
 rm -rf "$work"
 mkdir -p "$work/packages"
-for name in rpmu-dkms rpmu-demo rpmu-plan; do
+for name in rpmu-dkms rpmu-demo rpmu-tools; do
 	cp "$top/build/$name"_*.deb "$work/packages/$name.deb"
 done
 mkdir "$work/packages/vpmu"
@@ -77,10 +77,15 @@ echo 'TAP version 13'
 for name in {alone,with-perf,beside-perf}{,-lean}; do
 	check "deb.apt_solves_${name//-/_}" went "$name" 'Inst rpmu-dkms'
 done
-check deb.plan_installs went plan
+check deb.tools_installs went tools
 check deb.plan_runs went plan-runs 'cycles'
 check deb.plan_completes went plan-completes '--sibling'
 check deb.plan_has_a_manual went plan-man
+check deb.check_lists_its_checks went check-lists 'take-over'
+check deb.check_needs_root says check-user 2 'only root may load a module'
+check deb.check_has_a_manual went check-man
+check deb.check_completes went check-completes
+check deb.check_has_its_programs went check-programs
 check deb.installs went install
 check deb.module_has_a_manual went dkms-man
 check deb.dkms_has_built_it says status 0 "^rpmu/[0-9.]+, ${release/+/.}, x86_64: installed"
@@ -117,8 +122,8 @@ guest() {
 check deb.guest guest
 sed 's/^/# /' "$results/guest.log"
 seconds() { cat "$results/$1.seconds"; }
-printf '# time: kernel and headers %s s; rpmu-dkms with its build %s s; rpmu-plan %s s; rpmu-demo %s s, its guest %s s\n' \
-	"$(seconds kernel)" "$(seconds install)" "$(seconds plan)" "$(seconds demo-package)" "$(seconds demo-guest)"
+printf '# time: kernel and headers %s s; rpmu-dkms with its build %s s; rpmu-tools %s s; rpmu-demo %s s, its guest %s s\n' \
+	"$(seconds kernel)" "$(seconds install)" "$(seconds tools)" "$(seconds demo-package)" "$(seconds demo-guest)"
 ((failed)) || rm -rf "$work"
 echo "1..$nr"
 exit "$failed"
