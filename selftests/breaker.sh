@@ -83,7 +83,8 @@ no_longer_counts() {
 		return 1
 		;;
 	esac
-	if ! tail -n 1 /sys/kernel/debug/rpmu/refusals | grep -F "$1" | grep -q ENODEV; then
+	# A kernel without CONFIG_SYMBOLIC_ERRNAME prints the number.
+	if ! tail -n 1 /sys/kernel/debug/rpmu/refusals | grep -F "$1" | grep -qE 'ENODEV|Error\(19\)'; then
 		because "refusals: $(tail -n 1 /sys/kernel/debug/rpmu/refusals)"
 		return 1
 	fi
@@ -99,11 +100,11 @@ gives_up() {
 	fi
 	status=1
 	if counts; then
-		rm -f /tmp/breaker.end
-		perf stat -x, -o /tmp/breaker.hog -e r0c4:u -- sh -c 'until [ -e /tmp/breaker.end ]; do :; done' &
+		rm -f /tmp/breaker.begun /tmp/breaker.end
+		perf stat -x, -o /tmp/breaker.hog -e r0c4:u -- \
+			sh -c 'touch /tmp/breaker.begun; until [ -e /tmp/breaker.end ]; do :; done' &
 		hog=$!
-		usleep 200000
-		if inject "$2"; then
+		if within 60 [ -e /tmp/breaker.begun ] && inject "$2"; then
 			$3
 			no_longer_counts "$1"
 			status=$?
