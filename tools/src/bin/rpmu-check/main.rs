@@ -250,7 +250,8 @@ fn check_machine(arguments: &Arguments) -> Result<ExitCode, Wrong> {
     if machine.virtual_machine {
         say("This is a virtual machine: its PMU is what the hypervisor makes of the real one.");
     }
-    let settings = Settings::save();
+    // A dry run changes nothing.
+    let settings = (!arguments.dry_run).then(Settings::save);
     let mut log = Log::open();
     let module = arguments.module.as_deref();
     let would_load = dry_run(module, &mut log);
