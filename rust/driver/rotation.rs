@@ -612,8 +612,8 @@ impl Driver {
 
     /// Looks for groups behind the group of `event`, and makes the perf core offer them or brings
     /// them forward. `active`, `is_first` and `may_ride` are as in [`Search`]. Returns the counters
-    /// for which this must not be repeated before the end of the interval, and whether the search was
-    /// long.
+    /// for which this must not be repeated before the end of the interval, and whether the search
+    /// was long.
     #[inline(never)]
     fn look_behind(
         &self,

@@ -68,7 +68,7 @@ pub struct Loan<T> {
 impl<T> Loan<T> {
     /// Lends `value` to the `place` that it has, which must be empty. Process context.
     pub fn new(value: Arc<T>, place: fn(&T) -> &Lent<T>) -> Self {
-        // INVARIANT: The new value keeps `value` alive, and takes the pointer back as it is dropped.
+        // INVARIANT: The loan keeps `value` alive, and takes the pointer back as it is dropped.
         *place(&value).value.lock() = Some(NonNull::from(&*value));
         Self { value, place }
     }

@@ -2,8 +2,8 @@
 
 //! Kernel interfaces that any driver could use and that the kernel crate lacks: per-CPU data,
 //! locks, calls to other CPUs, deferred and delayed work, CPU hotplug, suspend and resume, kernel
-//! symbols, random numbers, files in debugfs, references to the module, references that can be taken
-//! back.
+//! symbols, random numbers, files in debugfs, references to the module, references that can be
+//! taken back.
 //!
 //! Nothing here refers to the registers of the PMU or to events. Each module could be proposed for
 //! the kernel crate, except [`symbols`], [`layout`] and [`parameter`], which say why not.
