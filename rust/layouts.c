@@ -188,6 +188,7 @@ static void __used layouts(void)
 	MEMBER(perf_event_context, generation);
 	MEMBER(perf_cpu_pmu_context, epc);
 	MEMBER(perf_cpu_pmu_context, task_epc);
+	MEMBER(perf_cpu_pmu_context, exclusive);
 	MEMBER(perf_cpu_pmu_context, pmu_disable_count);
 	MEMBER(perf_cpu_pmu_context, hrtimer_interval);
 	MEMBER(perf_cpu_pmu_context, hrtimer_lock);

@@ -1792,4 +1792,66 @@ TEST_F(at_a_switch, control_groups)
 	EXPECT_EQ(0, rmdir(top));
 }
 
+/*
+ * A control group's only event is pinned, and gets no counter as the CPU switches to
+ * this control group: pinned events of the CPU have them all, or an exclusive event
+ * of the task has the PMU. Without help, the perf core does not enable the PMU
+ * afterwards, and no event counts on this CPU any more (perf_cgroup_switch(),
+ * kernel/events/core.c).
+ */
+static void pinned_without_a_counter(struct __test_metadata *_metadata, bool exclusive)
+{
+	char top[] = "/tmp/cgroup-XXXXXX", path[64], tasks[96];
+	int i, dir, fd[DIFFERENT_EVENTS], nr = exclusive ? 1 : gp_counters();
+	struct perf_event_attr attr;
+	__u64 count;
+
+	if (!on_rpmu())
+		SKIP(return, "with the built-in driver, the PMU stays disabled");
+	ASSERT_GT(DIFFERENT_EVENTS, nr);
+	ASSERT_NE(NULL, mkdtemp(top));
+	if (mount("none", top, "cgroup", 0, "perf_event")) {
+		rmdir(top);
+		SKIP(return, "no hierarchy of control groups: %s", strerror(errno));
+	}
+	snprintf(path, sizeof(path), "%s/group", top);
+	ASSERT_EQ(0, mkdir(path, 0700));
+	dir = open(path, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, dir);
+	for (i = 0; i <= nr; i++) {
+		attr = different_event(i);
+		attr.disabled = 0;
+		attr.exclusive = exclusive && i < nr;
+		attr.pinned = !attr.exclusive;
+		if (i == nr)
+			fd[i] = perf_open(&attr, dir, last_cpu(), -1, PERF_FLAG_PID_CGROUP);
+		else if (exclusive)
+			fd[i] = perf_open_self(&attr, -1);
+		else
+			fd[i] = perf_open(&attr, -1, last_cpu(), -1, 0);
+		ASSERT_LE(0, fd[i]);
+	}
+	close(dir);
+	snprintf(tasks, sizeof(tasks), "%s/cgroup.procs", path);
+	ASSERT_TRUE(write_line(tasks, "0"));
+	for (i = 0; i <= nr; i++)
+		close(fd[i]);
+	EXPECT_TRUE(counts_exactly(LOOPS, &count)) TH_LOG("%llu instructions", count);
+	snprintf(tasks, sizeof(tasks), "%s/cgroup.procs", top);
+	EXPECT_TRUE(write_line(tasks, "0"));
+	EXPECT_EQ(0, rmdir(path));
+	EXPECT_EQ(0, umount(top));
+	EXPECT_EQ(0, rmdir(top));
+}
+
+TEST_F(equal, pinned_beside_pinned)
+{
+	pinned_without_a_counter(_metadata, false);
+}
+
+TEST_F(equal, pinned_beside_exclusive)
+{
+	pinned_without_a_counter(_metadata, true);
+}
+
 TEST_HARNESS_MAIN

@@ -779,9 +779,8 @@ static void play_round(void)
 	for (i = 0; i < SLOTS; i++) {
 		struct event *event = &events[i];
 
-		event->changed = false;
-		if (event->fd >= 0 && !read_one(event->fd, &event->last))
-			event->last = (struct one_count){};
+		/* In the error state, which ends as all events start, an event has no count. */
+		event->changed = event->fd >= 0 && !read_one(event->fd, &event->last);
 	}
 	widest = 0;
 	note_need();

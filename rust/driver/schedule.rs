@@ -120,7 +120,11 @@ impl Driver {
         members: u32,
         (refusal, constraint): (Refusal, Constraint),
     ) {
-        if self.common.orders_groups && !cx.is_of_pinned_group(event) {
+        let is_pinned = cx.is_of_pinned_group(event);
+        if is_pinned {
+            cx.pinned_refused(event);
+        }
+        if self.common.orders_groups && !is_pinned {
             if cx.is_interval_end() {
                 event.data().turn.wait();
             }

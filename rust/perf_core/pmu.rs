@@ -99,6 +99,7 @@ impl<T: InternalOperations> Extended<T> {
         // was not disabled before, and `cx` does not outlive it.
         unsafe {
             Callbacks::<T>::core_disable(pmu, |cx| {
+                cx.may_be_left_if_exclusive();
                 if let Some(cx) = IntervalEnd::new(cx) {
                     cx.pmu().ops().end_interval(&cx);
                 }

@@ -91,6 +91,32 @@ pub(in crate::perf_core) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool
     unsafe { (*context).hrtimer_active != 0 && !(*context).hrtimer.is_queued }
 }
 
+/// Enables `pmu` on this CPU if the perf core has left it disabled.
+///
+/// In an interrupt: the perf core keeps interrupts off from `perf_pmu_disable()` to
+/// `perf_pmu_enable()`.
+///
+/// # Safety
+///
+/// `pmu` must be registered.
+pub(in crate::perf_core) unsafe fn enable_if_left(
+    pmu: *mut bindings::pmu,
+    _irqs: &LocalInterruptDisabled,
+) {
+    // SAFETY: By this function's requirements, and interrupts are off.
+    let context = unsafe { this_context(pmu) };
+    // SAFETY: The context is valid, and the count is only used on this CPU. As in
+    // `perf_pmu_enable()`.
+    unsafe {
+        if (*context).pmu_disable_count != 0 {
+            (*context).pmu_disable_count = 0;
+            if let Some(enable) = (*pmu).pmu_enable {
+                enable(pmu);
+            }
+        }
+    }
+}
+
 /// Makes this CPU's timer expire now if it is started. This ends the interval, and the next one
 /// begins.
 ///

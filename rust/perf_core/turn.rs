@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Ending a turn before the interval is over, and beginning a turn again.
+//! Ending a turn before the interval is over, beginning a turn again, and enabling a PMU that the
+//! perf core has left disabled.
 //!
 //! A turn ends when the CPU's [timer](super::rotation) expires. To end a turn from an NMI, the
 //! timer is made to expire at once. This needs the timer's lock, whose holder the NMI may have
 //! interrupted, so an irq_work does it as soon as interrupts are on. The same irq_work has all
 //! groups offered again after their order has changed, which needs the locks of the contexts.
 //!
+//! It also looks whether the perf core has left the PMU disabled. At a switch between control
+//! groups, the perf core disables the PMU if the CPU's context has events of control groups, and
+//! enables it afterwards on the same condition (`perf_cgroup_switch()`, `kernel/events/core.c`). A
+//! pinned event of a control group that gets no counter in between no longer counts for the
+//! condition (`merge_sched_in()`). If it was the last one, the PMU stays disabled, and no event
+//! would ever count on this CPU again. The driver refuses such an event, or the perf core does it
+//! by itself, beside an exclusive group.
+//!
 //! The time from the irq_work until the groups have been placed anew is measured, so that a driver
 //! can judge whether turns end too often.
 
 use super::{
+    is_of_cgroup,
     rotation,
     time::clock,
     InternalOperations, //
@@ -18,6 +28,7 @@ use super::{
 use crate::{
     bindings,
     perf::{
+        Event,
         OnCpu,
         Pmu, //
     },
@@ -36,7 +47,7 @@ use kernel::{
     types::Opaque, //
 };
 
-/// A CPU's request to end the turn, or to begin it again.
+/// A CPU's request to end the turn, to begin it again, or to enable the PMU.
 ///
 /// # Invariants
 ///
@@ -46,6 +57,8 @@ pub(in crate::perf_core) struct Turn {
     pmu: AtomicPtr<bindings::pmu>,
     ends: AtomicBool,
     begins_again: AtomicBool,
+    /// Set if the perf core may leave the PMU disabled.
+    may_be_left: AtomicBool,
     /// The time at which the timer was made to expire; 0 once the PMU has been enabled afterwards.
     began: AtomicU64,
     /// The time at which a turn was last ended early, or a request was last refused because of its
@@ -90,6 +103,7 @@ impl Turn {
             pmu: AtomicPtr::new(ptr::null_mut()),
             ends: AtomicBool::new(false),
             begins_again: AtomicBool::new(false),
+            may_be_left: AtomicBool::new(false),
             began: AtomicU64::new(0),
             last: AtomicU64::new(0),
             ended: AtomicU64::new(0),
@@ -138,6 +152,44 @@ impl<T: InternalOperations> OnCpu<'_, T> {
         }
         turn.ends.store(true, Relaxed);
         turn.queue(self.pmu().as_raw());
+    }
+}
+
+impl<T: InternalOperations> OnCpu<'_, T> {
+    /// Has the PMU of this CPU enabled soon if the perf core leaves it disabled because the pinned
+    /// group of `event` is refused.
+    ///
+    /// To be called when such a group is refused, with interrupts off.
+    #[cold]
+    pub fn pinned_refused(&self, event: &Event<T>) {
+        // SAFETY: The event is valid.
+        if unsafe { is_of_cgroup(event.as_raw()) } {
+            self.may_be_left();
+        }
+    }
+
+    /// Has the PMU of this CPU enabled soon if an exclusive group is on the CPU, beside which the
+    /// perf core may refuse a pinned group and leave the PMU disabled.
+    ///
+    /// To be called when the perf core disables the PMU, which must be registered.
+    #[inline]
+    pub(in crate::perf_core) fn may_be_left_if_exclusive(&self) {
+        // SAFETY: By this function's requirements, and interrupts are off.
+        let context = unsafe { rotation::this_context(self.pmu().as_raw()) };
+        // SAFETY: The context is valid, and the field is only used on this CPU.
+        if unsafe { (*context).exclusive } != 0 {
+            self.may_be_left();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn may_be_left(&self) {
+        if self.pmu().internals().is_open() {
+            let turn = &self.data().turn;
+            turn.may_be_left.store(true, Relaxed);
+            turn.queue(self.pmu().as_raw());
+        }
     }
 }
 
@@ -199,6 +251,11 @@ unsafe extern "C" fn turn_callback<T: InternalOperations>(work: *mut bindings::i
     let irqs = unsafe { LocalInterruptDisabled::assume_disabled() };
     if !pmu.internals().is_open() {
         return;
+    }
+    if turn.may_be_left.swap(false, Relaxed) {
+        // SAFETY: The PMU is registered: `close_internals()` waits for this function before it is
+        // unregistered.
+        unsafe { rotation::enable_if_left(pmu.as_raw(), irqs) };
     }
     if begins_again {
         // SAFETY: The PMU is registered: `close_internals()` waits for this function before it is
