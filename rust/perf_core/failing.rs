@@ -9,8 +9,10 @@
 //! lock, which guards it, but not by `perf_event_set_state()`: the time since the event's times
 //! were last brought up to date is lost. Once the event's task has ended, the event is no longer in
 //! the error state. So its time on counters is set to 0, and tools report that it was not counted.
-//! Events for control groups are left out, as by [`pinned`](super::pinned); they get no counter
-//! either.
+//! A child's event withdraws its parent's time, too, which is what user space reads: once the perf
+//! core has exchanged the contexts of a task and its child, the parent may belong to a task that
+//! has ended. Events for control groups are left out, as by [`pinned`](super::pinned); they get no
+//! counter either.
 
 use super::{
     is_of_cgroup,
@@ -114,13 +116,29 @@ unsafe fn fail(event: *mut bindings::perf_event) {
             for it in [event, leader] {
                 if (*it).state == INACTIVE && !is_of_cgroup(it) {
                     ptr::write_volatile(&raw mut (*it).state, ERROR);
-                    let running = AtomicU64::from_ptr(&raw mut (*it).total_time_running);
-                    running.store(0, Relaxed);
-                    let inherited = &raw mut (*it).child_total_time_running.counter;
-                    AtomicI64::from_ptr(inherited).store(0, Relaxed);
+                    withdraw_time(it);
+                    if !(*it).parent.is_null() {
+                        withdraw_time((*it).parent);
+                    }
                 }
             }
         }
         bindings::rpmu_helper_raw_spin_unlock(&raw mut (*context).lock);
+    }
+}
+
+/// Sets the time on counters of `event`, and of its children that have ended, to 0.
+///
+/// # Safety
+///
+/// `event` must be valid, as the parent of a valid event is.
+unsafe fn withdraw_time(event: *mut bindings::perf_event) {
+    // SAFETY: By this function's requirements. The perf core changes the times of events on a
+    // counter, of which there are none any more, and as a child ends, by an atomic addition.
+    unsafe {
+        let running = AtomicU64::from_ptr(&raw mut (*event).total_time_running);
+        running.store(0, Relaxed);
+        let inherited = &raw mut (*event).child_total_time_running.counter;
+        AtomicI64::from_ptr(inherited).store(0, Relaxed);
     }
 }
