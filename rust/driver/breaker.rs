@@ -91,8 +91,8 @@ impl Breaker {
         self.work.request();
     }
 
-    /// Has the PMUs of all CPUs reset soon whose overflows came without end; once the breaker has
-    /// tripped, has events that were enabled again put into the error state. Any context.
+    /// Requests a reset of the PMUs whose overflows came without end; once the breaker has tripped,
+    /// requests that events which were enabled again go to the error state. Any context.
     #[cold]
     #[inline(never)]
     pub(in crate::driver) fn request(&self) {

@@ -156,7 +156,7 @@ impl<T: InternalOperations> OnCpu<'_, T> {
 }
 
 impl<T: InternalOperations> OnCpu<'_, T> {
-    /// Has the PMU of this CPU enabled soon if the perf core leaves it disabled because the pinned
+    /// Enables the PMU of this CPU soon if the perf core leaves it disabled because the pinned
     /// group of `event` is refused.
     ///
     /// To be called when such a group is refused, with interrupts off.
@@ -168,8 +168,8 @@ impl<T: InternalOperations> OnCpu<'_, T> {
         }
     }
 
-    /// Has the PMU of this CPU enabled soon if an exclusive group is on the CPU, beside which the
-    /// perf core may refuse a pinned group and leave the PMU disabled.
+    /// Enables the PMU of this CPU soon if an exclusive group is on the CPU: beside it, the perf
+    /// core may refuse a pinned group and leave the PMU disabled.
     ///
     /// To be called when the perf core disables the PMU, which must be registered.
     #[inline]

@@ -48,7 +48,7 @@ pub trait Waiting: Copy {
     fn lag(&self) -> u64;
 }
 
-/// What remains after a search.
+/// The outcome of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Searched {
     /// The remaining counters, as [`CpuSchedule::reach`] returns them.

@@ -40,7 +40,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("build rpmu.ko for this kernel", "rpmu.ko was built for another kernel: build it with make KDIR=/lib/modules/$(uname -r)/build, or install rpmu-dkms and this kernel's headers."),
     ("structures cannot be checked", "This kernel has no BTF, so rpmu cannot check that it fits: see trust_layouts in rpmu(4)."),
     ("cannot be found", "This kernel lacks a function that the feature needs."),
-    ("not tried on Linux", "rpmu leaves the feature off, because nobody has tried it on this kernel version."),
+    ("not tried on Linux", "rpmu leaves the feature off, because it was not tried on this kernel version."),
     ("no local APIC", "Counters raise no interrupts here: perf stat works, perf record does not."),
     ("more general-purpose counters are not used", "rpmu uses the counters that have architectural addresses."),
     ("no built-in driver is in charge", "The kernel's own driver has not started; rpmu would use the free PMU."),

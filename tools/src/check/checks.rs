@@ -9,7 +9,7 @@
 //! for user mode alone can be a few too high. A test that fails is therefore
 //! [repeated](Check::tries).
 
-/// What the user must ask for, because it disturbs the machine.
+/// An action that disturbs the machine, so that the user must ask for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
     /// Nothing.
@@ -44,7 +44,7 @@ pub struct Check {
     pub options: &'static [&'static str],
     /// How rpmu must be loaded.
     pub load: Load,
-    /// What the user must ask for.
+    /// The action that the user must ask for.
     pub asked: Asked,
     /// The time after which the program is ended, in seconds.
     pub limit: u64,

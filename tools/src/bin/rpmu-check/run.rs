@@ -40,7 +40,7 @@ pub(crate) struct Scratch(PathBuf);
 impl Scratch {
     pub(crate) fn new() -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("rpmu-check-{}", std::process::id()));
-        // Fails if somebody else has made it.
+        // Fails if it exists already.
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What `rpmu-check` changes on the machine, and puts back: the module and some settings; and the
-//! kernel's log.
+//! The module and the settings that `rpmu-check` changes and puts back, and the kernel's log.
 
 use rpmu_plan::check::advice;
 use std::fs::{
