@@ -5,6 +5,7 @@
 
 use crate::logic::model::demand::{
     Demand,
+    Key,
     Unshared, //
 };
 use crate::logic::refusal::Refusal;
@@ -38,6 +39,8 @@ use crate::simulate::{
     Wait, //
 };
 use serde::Serialize;
+use std::collections::HashMap;
+use std::hash::Hash;
 
 /// Largest number of holders that a cause names.
 const MAX_HOLDERS: usize = 8;
@@ -141,7 +144,8 @@ pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
         })
         .collect();
     forget_unique_keys(&mut demands, request.watchdog());
-    let mut found: Vec<Vec<Found>> = groups.iter().map(|_| Vec::new()).collect();
+    let kinds = numbered(&demands);
+    let mut losses: Vec<Vec<Loss>> = groups.iter().map(|_| Vec::new()).collect();
     for (configuration, intervals) in plan.simulation.configurations.iter().zip(&plan.intervals) {
         if *intervals <= 0.0 {
             continue;
@@ -149,50 +153,56 @@ pub fn causes(request: &Request, plan: &Plan) -> Vec<Vec<Cause>> {
         let placed = counting(request, plan, configuration);
         let placed: Vec<Demand> = placed.collect();
         // Groups with equal needs wait for the same reason.
-        let mut known: Vec<(&[Demand], Wait, Found)> = Vec::new();
+        let mut known: HashMap<(usize, Wait), Found> = HashMap::new();
         for (group, wait) in &configuration.waiting {
-            let Some(needs) = demands.get(*group) else {
+            let (Some(needs), Some(kind)) = (demands.get(*group), kinds.get(*group)) else {
                 continue;
             };
-            let is_it = |it: &&(&[Demand], Wait, Found)| it.0 == needs.as_slice() && it.1 == *wait;
-            let new = match known.iter().find(is_it) {
-                Some((_, _, found)) => found.clone(),
-                None => {
-                    let new = find(request, plan, (configuration, &placed), needs, *wait);
-                    known.push((needs, *wait, new.clone()));
-                    new
-                }
-            };
-            merge(&mut found[*group], new, *intervals);
+            let new = known
+                .entry((*kind, *wait))
+                .or_insert_with(|| find(request, plan, (configuration, &placed), needs, *wait));
+            merge(&mut losses[*group], new, *intervals);
         }
     }
     let total: f64 = plan.intervals.iter().sum();
-    let said = found.into_iter().zip(groups).map(|(mut found, group)| {
-        found.sort_by(|one, other| other.intervals.total_cmp(&one.intervals));
-        let said = found
+    let equal = Equal::new(request, plan);
+    let said = losses.into_iter().zip(groups).map(|(mut losses, group)| {
+        losses.sort_by(|one, other| other.intervals.total_cmp(&one.intervals));
+        let said = losses
             .into_iter()
-            .map(|found| found.cause(request, plan, &group.members, total));
+            .map(|loss| loss.cause(request, plan, (&group.members, &equal), total));
         said.chain(unreadable(plan, &group.refused)).collect()
     });
     said.collect()
 }
 
-/// Adds a cause for this many intervals to the known ones.
-fn merge(found: &mut Vec<Found>, new: Found, intervals: f64) {
-    // The counters that the other thread uses change all the time: merge these causes.
-    let by_sibling = |it: &Found| it.kind == Kind::Sibling && !it.mask.is_empty();
-    let is_it = |known: &&mut Found| {
-        let same = known.kind == new.kind && known.mask == new.mask;
-        same || (by_sibling(known) && by_sibling(&new))
+/// Returns a number for each of these: the same for equal ones only.
+fn numbered<T: Eq + Hash>(all: &[T]) -> Vec<usize> {
+    let mut known: HashMap<&T, usize> = HashMap::new();
+    let number = |it| {
+        let next = known.len();
+        *known.entry(it).or_insert(next)
     };
-    match found.iter_mut().find(is_it) {
-        Some(known) => {
-            known.mask = known.mask | new.mask;
-            known.intervals += intervals;
-            known.holders.add(&new.holders);
-        }
-        None => found.push(Found { intervals, ..new }),
-    }
+    all.iter().map(number).collect()
+}
+
+/// Adds a cause for this many intervals to a group's losses.
+fn merge(losses: &mut Vec<Loss>, new: &Found, intervals: f64) {
+    // The counters that the other thread uses change all the time: merge these causes.
+    let by_sibling = |kind, mask: CounterMask| kind == Kind::Sibling && !mask.is_empty();
+    let is_it = |known: &Loss| {
+        let same = known.kind == new.kind && known.mask == new.mask;
+        same || (by_sibling(known.kind, known.mask) && by_sibling(new.kind, new.mask))
+    };
+    let known = losses.iter().position(is_it).unwrap_or_else(|| {
+        losses.push(Loss::new(new));
+        losses.len() - 1
+    });
+    let loss = &mut losses[known];
+    loss.mask = loss.mask | new.mask;
+    loss.intervals += intervals;
+    loss.holders.heads.add(&new.holders.heads);
+    loss.holders.riders.add(&new.holders.riders);
 }
 
 /// Returns the cause that perf cannot read a group, if events of it were refused.
@@ -217,10 +227,15 @@ fn unreadable(plan: &Plan, refused: &[EventNumber]) -> Option<Cause> {
 }
 
 /// A set of events, one bit each.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Events(Vec<u64>);
 
 impl Events {
+    fn has(&self, event: EventNumber) -> bool {
+        let word = self.0.get(event / 64);
+        word.is_some_and(|word| (word >> (event % 64)) & 1 != 0)
+    }
+
     fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -233,69 +248,69 @@ impl Events {
         })
     }
 
-    fn add(&mut self, other: &Self) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        for (word, more) in self.0.iter_mut().zip(&other.0) {
-            *word |= more;
-        }
-    }
-}
-
-impl FromIterator<EventNumber> for Events {
-    fn from_iter<I: IntoIterator<Item = EventNumber>>(events: I) -> Self {
-        let mut words = Vec::new();
+    fn add(&mut self, events: &[EventNumber]) {
         for event in events {
-            if words.len() <= event / 64 {
-                words.resize(event / 64 + 1, 0);
+            if self.0.len() <= event / 64 {
+                self.0.resize(event / 64 + 1, 0);
             }
-            words[event / 64] |= 1 << (event % 64);
+            self.0[event / 64] |= 1 << (event % 64);
         }
-        Self(words)
     }
 }
 
 /// The events on some counters.
-#[derive(Clone, Default)]
-struct Holders {
+#[derive(Default)]
+struct Holders<Events> {
     /// Those that do not ride.
     heads: Events,
     riders: Events,
 }
 
-impl Holders {
-    fn add(&mut self, other: &Self) {
-        self.heads.add(&other.heads);
-        self.riders.add(&other.riders);
-    }
-}
-
-/// A cause without its text.
-#[derive(Clone)]
+/// A cause in one configuration.
 struct Found {
     kind: Kind,
     mask: CounterMask,
-    holders: Holders,
+    holders: Holders<Vec<EventNumber>>,
     /// The failed group that comes before it.
     before: Option<usize>,
-    intervals: f64,
 }
 
 impl Found {
-    fn new(kind: Kind, mask: CounterMask, holders: Holders) -> Self {
+    fn new(kind: Kind, mask: CounterMask, holders: Holders<Vec<EventNumber>>) -> Self {
         Self {
             kind,
             mask,
             holders,
             before: None,
+        }
+    }
+}
+
+/// A cause in all configurations in which a group waits for it.
+struct Loss {
+    kind: Kind,
+    mask: CounterMask,
+    holders: Holders<Events>,
+    /// The failed group that comes before it in the first of these configurations.
+    before: Option<usize>,
+    /// How long the group waits for it.
+    intervals: f64,
+}
+
+impl Loss {
+    fn new(found: &Found) -> Self {
+        Self {
+            kind: found.kind,
+            mask: found.mask,
+            holders: Holders::default(),
+            before: found.before,
             intervals: 0.0,
         }
     }
 }
 
 /// Returns the events that have a counter of `mask` in a configuration.
-fn holders(now: &Configuration, mask: CounterMask) -> Holders {
+fn holders(now: &Configuration, mask: CounterMask) -> Holders<Vec<EventNumber>> {
     let held = |counter: u8| {
         CounterId::from_index(usize::from(counter)).is_some_and(|it| mask.contains(it))
     };
@@ -380,8 +395,8 @@ fn explain(
                 Kind::Registers,
                 CounterMask::EMPTY,
                 Holders {
-                    heads: all.heads.iter().filter(has_register).collect(),
-                    riders: Events::default(),
+                    heads: all.heads.into_iter().filter(has_register).collect(),
+                    riders: Vec::new(),
                 },
             )
         }
@@ -480,24 +495,56 @@ fn fits_beside(
     })
 }
 
-/// Returns the first of `holders` that counts the same as one of these `members`, and why the two
-/// do not share a counter.
-fn would_share(
-    request: &Request,
-    plan: &Plan,
-    members: &[EventNumber],
-    holders: &Holders,
-) -> Option<(EventNumber, Unshared)> {
-    let demand = |event| demand_of(request, plan, event);
-    let mut members = members.iter().filter_map(|member| demand(*member));
-    members.find_map(|member| {
-        let mut holders = holders.heads.iter().chain(holders.riders.iter());
-        holders.find_map(|holder| Some((holder, member.why_unshared(&demand(holder)?)?)))
-    })
+/// The events that count each thing, whether they share counters or not.
+struct Equal(HashMap<Key, Vec<EventNumber>>);
+
+impl Equal {
+    fn new(request: &Request, plan: &Plan) -> Self {
+        let mut equal: HashMap<Key, Vec<EventNumber>> = HashMap::new();
+        // The last one is the watchdog's.
+        for event in 0..=plan.opened.events.len() {
+            if let Some(demand) = demand_of(request, plan, event) {
+                equal.entry(Self::index(&demand)).or_default().push(event);
+            }
+        }
+        Self(equal)
+    }
+
+    /// Returns a key that tells only what is counted.
+    fn index(demand: &Demand) -> Key {
+        demand.key.unshared(Unshared::Off)
+    }
+
+    /// Returns the first of `holders` that counts the same as one of these `members`, and why the
+    /// two do not share a counter.
+    fn would_share(
+        &self,
+        request: &Request,
+        plan: &Plan,
+        members: &[EventNumber],
+        holders: &Holders<Events>,
+    ) -> Option<(EventNumber, Unshared)> {
+        let demand = |event| demand_of(request, plan, event);
+        let mut members = members.iter().filter_map(|member| demand(*member));
+        members.find_map(|member| {
+            let equal = self.0.get(&Self::index(&member))?;
+            let first = |holders: &Events| {
+                let mut equal = equal.iter().filter(|event| holders.has(**event));
+                equal.find_map(|event| Some((*event, member.why_unshared(&demand(*event)?)?)))
+            };
+            first(&holders.heads).or_else(|| first(&holders.riders))
+        })
+    }
 }
 
-impl Found {
-    fn cause(self, request: &Request, plan: &Plan, members: &[EventNumber], total: f64) -> Cause {
+impl Loss {
+    fn cause(
+        self,
+        request: &Request,
+        plan: &Plan,
+        (members, equal): (&[EventNumber], &Equal),
+        total: f64,
+    ) -> Cause {
         let names: Vec<String> = self
             .holders
             .heads
@@ -558,7 +605,9 @@ impl Found {
             Kind::Unreadable => String::new(),
         };
         let shared = match self.kind {
-            Kind::Counters | Kind::Limit => would_share(request, plan, members, &self.holders),
+            Kind::Counters | Kind::Limit => {
+                equal.would_share(request, plan, members, &self.holders)
+            }
             _ => None,
         };
         let text = match shared {

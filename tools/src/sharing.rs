@@ -8,18 +8,20 @@ use crate::logic::model::demand::{
 };
 use std::collections::HashMap;
 
-/// Number of classes into which the hash maps sort keys ([`Key::number`]).
-const CLASSES: usize = 1 << 16;
+/// A key as an index: equal for events that can share a counter, if not both are sampled.
+fn index(demand: &Demand) -> Key {
+    demand.key.with_samples(false)
+}
 
 /// Returns one demand for each counter that the events need: of equal events that can share a
 /// counter, only the first one's.
 pub fn distinct(events: impl IntoIterator<Item = Demand>) -> Vec<Demand> {
     let mut distinct: Vec<Demand> = Vec::new();
-    // The numbers of the demands with a key of each class.
-    let mut known: HashMap<usize, Vec<usize>> = HashMap::new();
+    // The numbers of the demands with each key.
+    let mut known: HashMap<Key, Vec<usize>> = HashMap::new();
     for demand in events {
         if demand.key.shares() {
-            let known = known.entry(demand.key.number(CLASSES)).or_default();
+            let known = known.entry(index(&demand)).or_default();
             let equal = known.iter().find(|it| demand.can_ride_on(&distinct[**it]));
             if let Some(equal) = equal {
                 let key = &mut distinct[*equal].key;
@@ -36,13 +38,13 @@ pub fn distinct(events: impl IntoIterator<Item = Demand>) -> Vec<Demand> {
 /// Removes the keys that no two events of `units` and `others` have in common, and those of events
 /// that share no counter. Events that share nothing are then equal if their needs are.
 pub fn forget_unique_keys(units: &mut [Vec<Demand>], others: impl IntoIterator<Item = Demand>) {
-    let mut number: HashMap<usize, usize> = HashMap::new();
+    let mut number: HashMap<Key, usize> = HashMap::new();
     let all = units.iter().flatten().copied().chain(others);
     for demand in all.filter(|demand| demand.key.shares()) {
-        *number.entry(demand.key.number(CLASSES)).or_default() += 1;
+        *number.entry(index(&demand)).or_default() += 1;
     }
     for demand in units.iter_mut().flatten() {
-        if !demand.key.shares() || number.get(&demand.key.number(CLASSES)) == Some(&1) {
+        if !demand.key.shares() || number.get(&index(demand)) == Some(&1) {
             demand.key = Key::NONE;
         }
     }

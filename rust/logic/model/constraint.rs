@@ -9,7 +9,7 @@
 use crate::logic::regs::counter::CounterMask;
 
 /// The counters that an event may use on this machine, as input of the scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Constraint {
     /// The counters. Empty if the event cannot be counted at all.
     pub counters: CounterMask,

@@ -22,7 +22,7 @@ use crate::logic::regs::{
 };
 
 /// An event's requirement of a certain value in an extra register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     /// The value: `attr.config1`, a cache event's value in the model's table, or LBR_SELECT's.
     pub value: u64,
@@ -96,7 +96,7 @@ impl fmt::Display for Unshared {
 /// let alone = key(false).unshared(Unshared::Exclusive);
 /// assert!(!alone.is_equal(alone) && alone.counts_same(key(true)));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(u64);
 
 impl Key {
@@ -232,7 +232,7 @@ impl Key {
 }
 
 /// The demand of an event: everything that it needs to count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Demand {
     /// The counters, one of which it needs.
     pub constraint: Constraint,

@@ -203,7 +203,7 @@ impl fmt::Display for CounterId {
 /// assert_eq!(set.gp(), CounterMask::first_gp(4));
 /// assert_eq!(set.iter().last(), CounterId::fixed(2));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CounterMask(u64);
 
 impl CounterMask {

@@ -3,7 +3,7 @@
 //! Extra registers, which some events need besides a counter's registers.
 
 /// A register that an event can need besides a counter's registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExtraRegister {
     /// MSR_OFFCORE_RSP_0: types of requests and of responses.
     OffcoreResponse0,
