@@ -37,9 +37,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "kselftest.h"
@@ -371,7 +374,11 @@ static void reap_child(void)
 	child = 0;
 }
 
-/* Starts a child, which works on the CPU that it has or on another. */
+/*
+ * Starts a child, which works on the CPU that it has or on another. It shares this
+ * task's descriptors: with copies of its own, it would keep events open that this
+ * task closes.
+ */
 static void start_child(void)
 {
 	int cpu = one_in(2) ? (int)below(cpus) : -1;
@@ -379,9 +386,9 @@ static void start_child(void)
 
 	reap_child();
 	operations++;
-	child = fork();
+	child = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, 0);
 	if (child < 0)
-		die("fork");
+		die("clone");
 	if (child)
 		return;
 	work(passes / 2);
