@@ -87,6 +87,10 @@ impl Way {
         const PRECISE: u8 = Way::Precise as u8;
         const GUEST_BRANCHES: u8 = Way::GuestBranches as u8;
         const SHARED: u8 = Way::Shared as u8;
+        // Most events; the rest becomes a chain of comparisons.
+        if number == Self::Counter as u8 {
+            return Self::Counter;
+        }
         match number {
             PAIR => Self::Pair,
             SLOTS => Self::Slots,

@@ -58,7 +58,7 @@ impl CounterUse {
         irqs: &LocalInterruptDisabled,
     ) -> u64 {
         let width = hardware.limits.width;
-        let read = || hardware.read_counter(counter, irqs);
+        let read = move || hardware.read_counter(counter, irqs);
         let (previous, now) = self.last.advance(width, read);
         let delta = width.delta(previous, now);
         if !is_common(delta, width) && !is_credible(event, delta) {
@@ -256,7 +256,7 @@ impl CounterUse {
             return None;
         };
         let width = hardware.limits.width;
-        let read = || hardware.read_counter(counter, irqs);
+        let read = move || hardware.read_counter(counter, irqs);
         let (previous, now) = self.last.advance(width, read);
         let signed = width.sign_extend(now);
         let delta = signed.wrapping_sub(width.sign_extend(previous));
@@ -281,7 +281,7 @@ impl CounterUse {
     #[inline]
     pub(super) fn publish(&self, event: &Event<Driver>, width: CounterWidth) {
         self.last
-            .publish(|value| event.set_previous(width.sign_extend(value)));
+            .publish(move |value| event.set_previous(width.sign_extend(value)));
     }
 }
 

@@ -186,7 +186,7 @@ impl Driver {
         for counter in counters {
             let id = pmi_state.last_event(counter);
             if let Some((id, event)) = id.and_then(|id| Some((id, cx.event(id)?))) {
-                self.start_on(cx, (counter, id, event), pmi_state, shadow);
+                self.call_start_on(cx, (counter, id, event), pmi_state, shadow);
             }
         }
     }
@@ -195,7 +195,9 @@ impl Driver {
     /// enabled.
     ///
     /// The event [holds](event::hold) no counter until its registers are written.
-    pub(super) fn start_on(
+    // Inlined for `move_events()`, which starts each event after a switch.
+    #[inline(always)]
+    fn start_on(
         &self,
         cx: &OnCpu<'_, Self>,
         (counter, id, event): (CounterId, EventId, &Event<Self>),
@@ -228,6 +230,18 @@ impl Driver {
             }
         }
         event.update_userpage();
+    }
+
+    /// [Programs](Self::start_on) `counter` for the event `id`.
+    #[inline(never)]
+    pub(super) fn call_start_on(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        counter_and_event: (CounterId, EventId, &Event<Self>),
+        pmi_state: &PmiState,
+        shadow: &mut Shadow,
+    ) {
+        self.start_on(cx, counter_and_event, pmi_state, shadow);
     }
 
     /// Clears the monitoring hardware before event selects are programmed, as errata of some models

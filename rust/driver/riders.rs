@@ -349,7 +349,7 @@ impl Driver {
         } else {
             // The event holds the counter once it has begun to count. Otherwise a read, as by a BPF
             // program on the tracepoint of RDPMC, would add what the counter has counted before.
-            self.start_on(cx, (counter, id, event), pmi_state, shadow);
+            self.call_start_on(cx, (counter, id, event), pmi_state, shadow);
         }
         trace::schedule(event, counter.index());
     }
@@ -446,7 +446,7 @@ impl Driver {
 
     /// Starts `event` as a rider and returns true, if the shared `counter` has a started owner and
     /// `event` is not sampled. Otherwise makes `event` the owner and returns false: the caller
-    /// [starts](Self::start_on) the counter for it.
+    /// [starts](Self::call_start_on) the counter for it.
     // A function of its own, so that its stack is free when the counter is started.
     #[inline(never)]
     pub(super) fn start_riding(

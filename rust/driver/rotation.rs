@@ -472,11 +472,10 @@ impl Driver {
         own: &mut CallbackState,
         event: &Event<Self>,
     ) -> bool {
-        if !self.shares_a_core || !self.common.orders_groups {
-            return false;
-        }
         let is_corrupting = event.data().demand.constraint.corrupting;
         (is_corrupting || own.schedule.any_corrupting())
+            && self.shares_a_core
+            && self.common.orders_groups
             && !cx.is_of_pinned_group(event)
             && self.waits_beside_corrupting(cx, cpu, own, event)
     }

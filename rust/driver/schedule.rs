@@ -464,7 +464,7 @@ impl Operations for Driver {
         event::leave(event);
         event.set_started(cx);
         if let Some(counter) = counter {
-            self.start_on(cx, (counter, id, event), pmi_state, &mut own.shadow);
+            self.call_start_on(cx, (counter, id, event), pmi_state, &mut own.shadow);
         }
     }
 

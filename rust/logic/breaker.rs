@@ -225,7 +225,7 @@ impl Signs {
 /// so many that [`is_plausible`] must look at them. In one comparison, for the hot path.
 #[inline(always)]
 pub const fn is_common(delta: u64, width: CounterWidth) -> bool {
-    width.sign_extend(delta) > 0
+    width.is_positive(delta)
 }
 
 /// Returns whether an event that has spent `running` nanoseconds on counters can have occurred

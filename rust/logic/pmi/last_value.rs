@@ -32,9 +32,27 @@ impl<W: Word> LastValue<W> {
 
     /// Reads the counter by `read`, and remembers its value. Returns the previous and the new
     /// value, whose difference the caller has to add to the count.
+    // The loop, which repeats only after a PMI, is apart: in it, no register of the caller would
+    // stay where it is.
     #[inline(always)]
     pub fn advance(&self, width: CounterWidth, mut read: impl FnMut() -> u64) -> (u64, u64) {
-        let mut previous = self.0.load();
+        let previous = self.0.load();
+        let now = read();
+        match self.replace(width, previous, now) {
+            Ok(()) => (previous, now),
+            Err(changed) => self.advance_from(width, changed, read),
+        }
+    }
+
+    /// [Advances](Self::advance) from the value `previous`, which a PMI has just remembered.
+    #[cold]
+    #[inline(never)]
+    fn advance_from(
+        &self,
+        width: CounterWidth,
+        mut previous: u64,
+        mut read: impl FnMut() -> u64,
+    ) -> (u64, u64) {
         loop {
             let now = read();
             match self.replace(width, previous, now) {
@@ -66,10 +84,21 @@ impl<W: Word> LastValue<W> {
     /// Calls `publish` with the last value, and again if the value has changed meanwhile.
     #[inline]
     pub fn publish(&self, mut publish: impl FnMut(u64)) {
+        let published = self.0.load();
+        publish(published);
+        if self.0.load() != published {
+            self.publish_again(publish);
+        }
+    }
+
+    /// [Publishes](Self::publish) again: a PMI has published a later value, which the caller may
+    /// have overwritten.
+    #[cold]
+    #[inline(never)]
+    fn publish_again(&self, mut publish: impl FnMut(u64)) {
         let mut published = self.0.load();
         loop {
             publish(published);
-            // A PMI in between has published a later value, which this call may have overwritten.
             let now = self.0.load();
             if now == published {
                 return;

@@ -52,7 +52,7 @@ impl<W: Word> Running<W> {
     /// counter was halted.
     #[inline]
     pub fn activate(&self, counter: CounterId) -> bool {
-        let was_halted = self.set_halted(counter.mask(), false);
+        let was_halted = self.has_halted() && self.set_halted(counter.mask(), false);
         self.active
             .store(self.active.load() | counter.mask().bits());
         was_halted

@@ -80,6 +80,11 @@ impl CounterWidth {
         (value.wrapping_shl(above) as i64).wrapping_shr(above)
     }
 
+    /// Returns whether a counter's [sign-extended](Self::sign_extend) value is above 0.
+    pub const fn is_positive(self, value: u64) -> bool {
+        value.wrapping_shl(64u32.wrapping_sub(self.0 as u32)) as i64 > 0
+    }
+
     /// Returns the value to remember for a counter that was written with `value`. `remembered` is
     /// the previous one.
     ///
@@ -265,13 +270,13 @@ impl PeriodLimits {
         let period = period as i64;
         let mut left = left;
         let mut expired = false;
-        if left <= period.wrapping_neg() {
-            // A whole period late, or more: do not try to catch up.
-            left = period;
-            expired = true;
-        }
         if Self::is_over(left) {
-            left = left.wrapping_add(period);
+            // A whole period late, or more: do not try to catch up.
+            if left <= period.wrapping_neg() {
+                left = period;
+            } else {
+                left = left.wrapping_add(period);
+            }
             expired = true;
         }
         // Some CPUs misbehave with a single event left.

@@ -338,6 +338,7 @@ impl Shadow {
     /// hypervisor has switched GLOBAL_CTRL.
     ///
     /// The PMU must be suspended, and the counter not active.
+    #[inline(always)]
     pub fn start(&mut self, counter: CounterId, value: u64, mut write: impl FnMut(RegisterWrite)) {
         let Programming {
             select,
