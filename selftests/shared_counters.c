@@ -1096,6 +1096,70 @@ TEST_F(equal, control_groups_that_switch)
 	EXPECT_EQ(0, rmdir(top));
 }
 
+/*
+ * While the owner is throttled, a control group's event gets its counter: from then
+ * on, the owner's page does not refer to it.
+ */
+TEST_F(equal, page_of_throttled_owner)
+{
+	struct perf_event_attr attr = sampling(RAW_BRANCHES, PERIOD);
+	char top[] = "/tmp/cgroup-XXXXXX", group[64], in[80], out[80];
+	struct perf_event_mmap_page *page;
+	struct sample_limits limits;
+	unsigned int round, read = 0;
+	__u32 index;
+	int dir, owner, rider;
+
+	if (!on_rpmu())
+		SKIP(return, "the built-in driver does not update the page of a stopped event");
+	ASSERT_NE(NULL, mkdtemp(top));
+	if (mount("none", top, "cgroup", 0, "perf_event")) {
+		rmdir(top);
+		SKIP(return, "no hierarchy of control groups: %s", strerror(errno));
+	}
+	snprintf(group, sizeof(group), "%s/0", top);
+	ASSERT_EQ(0, mkdir(group, 0700));
+	snprintf(in, sizeof(in), "%s/cgroup.procs", group);
+	snprintf(out, sizeof(out), "%s/cgroup.procs", top);
+	ASSERT_TRUE(lift_sample_limits(&limits));
+	ASSERT_TRUE(write_line(CPU_PERCENT, "25"));
+	ASSERT_TRUE(write_line(SAMPLE_RATE, "2500"));	/* 10 a tick at 250 Hz */
+	owner = perf_open_self(&attr, -1);
+	ASSERT_LE(0, owner);
+	page = map_buffer(owner, PAGES);
+	ASSERT_NE(MAP_FAILED, page);
+	attr = counting_user(PERF_TYPE_RAW, RAW_BRANCHES);
+	dir = open(group, O_RDONLY | O_CLOEXEC);
+	rider = perf_open(&attr, dir, last_cpu(), -1, PERF_FLAG_PID_CGROUP);
+	ASSERT_LE(0, rider);
+	close(dir);
+	start_all();
+	for (round = 0; round < 100; round++) {
+		__u64 before, got;
+
+		loop(LOOPS);
+		ASSERT_TRUE(write_line(round % 2 ? out : in, "0"));
+		loop(LOOPS / 10);
+		before = read_value(owner);
+		got = read_page(page, &index);
+		if (!page->cap_user_rdpmc || !index)
+			continue;
+		read++;
+		EXPECT_LE(before, got);
+		EXPECT_LE(got, read_value(owner));
+	}
+	stop_all();
+	TH_LOG("%u reads by RDPMC", read);
+	EXPECT_LT(0, look(page).throttled);
+	EXPECT_LT(0, read_value(rider));
+	EXPECT_TRUE(write_line(out, "0"));
+	close(rider);
+	EXPECT_TRUE(put_back_sample_limits(&limits));
+	EXPECT_EQ(0, rmdir(group));
+	EXPECT_EQ(0, umount(top));
+	EXPECT_EQ(0, rmdir(top));
+}
+
 /* Opens different events that rotate: more than there are counters. */
 static void open_rotating(struct __test_metadata *_metadata)
 {

@@ -497,6 +497,11 @@ impl Driver {
             }
             pmi_state.set_halted(counter.mask(), false);
         }
+        // The page of a stopped event refers to the counter, which keeps its value until now.
+        let last = pmi_state.last_event(counter).and_then(|id| cx.event(id));
+        if let Some(last) = last.filter(|it| event::counter(it) == Some(counter)) {
+            last.update_userpage();
+        }
         ride.begin(counts.total());
         ride.set_has_owner(false);
         false

@@ -505,6 +505,8 @@ impl<T: Operations> Callbacks<T> {
             if in_nmi() {
                 if pmu.ops().start_in_nmi(&cx, event) {
                     event.state().store(0, Relaxed);
+                    // As long as the event is stopped, the page gets no index.
+                    event.update_userpage();
                 }
             } else {
                 Self::while_disabled(pmu, cx, |cx| pmu.ops().start(cx, id, event));
