@@ -990,6 +990,21 @@ TEST_F(equal, group_of_another_cpu)
 	waitpid(pid, NULL, 0);
 }
 
+/* Mounts a hierarchy of control groups on a new directory, or fails with errno. */
+static bool mount_hierarchy(char *top)
+{
+	int error;
+
+	if (!mkdtemp(top))
+		return false;
+	if (!mount("none", top, "cgroup", 0, "perf_event"))
+		return true;
+	error = errno;
+	rmdir(top);
+	errno = error;
+	return false;
+}
+
 /* Events of the CPU, of the task and of the task's control group. */
 TEST_F(equal, every_context)
 {
@@ -997,11 +1012,8 @@ TEST_F(equal, every_context)
 	char top[] = "/tmp/cgroup-XXXXXX", group[64], tasks[80];
 	int i, dir, fd[4], cpu = last_cpu();
 
-	ASSERT_NE(NULL, mkdtemp(top));
-	if (mount("none", top, "cgroup", 0, "perf_event")) {
-		rmdir(top);
+	if (!mount_hierarchy(top))
 		SKIP(return, "no hierarchy of control groups: %s", strerror(errno));
-	}
 	snprintf(group, sizeof(group), "%s/group", top);
 	ASSERT_EQ(0, mkdir(group, 0700));
 	dir = open(group, O_RDONLY | O_CLOEXEC);
@@ -1042,11 +1054,8 @@ TEST_F(equal, control_groups_that_switch)
 	__u64 sum = 0;
 	int status;
 
-	ASSERT_NE(NULL, mkdtemp(top));
-	if (mount("none", top, "cgroup", 0, "perf_event")) {
-		rmdir(top);
+	if (!mount_hierarchy(top))
 		SKIP(return, "no hierarchy of control groups: %s", strerror(errno));
-	}
 	of_cpu = perf_open(&attr, -1, cpu, -1, 0);
 	ASSERT_LE(0, of_cpu);
 	for (i = 0; i < 2; i++) {
@@ -1112,11 +1121,8 @@ TEST_F(equal, page_of_throttled_owner)
 
 	if (!on_rpmu())
 		SKIP(return, "the built-in driver does not update the page of a stopped event");
-	ASSERT_NE(NULL, mkdtemp(top));
-	if (mount("none", top, "cgroup", 0, "perf_event")) {
-		rmdir(top);
+	if (!mount_hierarchy(top))
 		SKIP(return, "no hierarchy of control groups: %s", strerror(errno));
-	}
 	snprintf(group, sizeof(group), "%s/0", top);
 	ASSERT_EQ(0, mkdir(group, 0700));
 	snprintf(in, sizeof(in), "%s/cgroup.procs", group);
@@ -1807,11 +1813,8 @@ TEST_F(at_a_switch, control_groups)
 	int i, dir, writes;
 
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
-	ASSERT_NE(NULL, mkdtemp(top));
-	if (mount("none", top, "cgroup", 0, "perf_event")) {
-		rmdir(top);
+	if (!mount_hierarchy(top))
 		SKIP(return, "no hierarchy of control groups: %s", strerror(errno));
-	}
 	attr.disabled = 0;
 	for (i = 0; i < MANY_CGROUPS; i++) {
 		snprintf(path, sizeof(path), "%s/%d", top, i);
@@ -1873,11 +1876,8 @@ static void pinned_without_a_counter(struct __test_metadata *_metadata, bool exc
 	if (!on_rpmu())
 		SKIP(return, "with the built-in driver, the PMU stays disabled");
 	ASSERT_GT(DIFFERENT_EVENTS, nr);
-	ASSERT_NE(NULL, mkdtemp(top));
-	if (mount("none", top, "cgroup", 0, "perf_event")) {
-		rmdir(top);
+	if (!mount_hierarchy(top))
 		SKIP(return, "no hierarchy of control groups: %s", strerror(errno));
-	}
 	snprintf(path, sizeof(path), "%s/group", top);
 	ASSERT_EQ(0, mkdir(path, 0700));
 	dir = open(path, O_RDONLY | O_CLOEXEC);
