@@ -31,7 +31,7 @@
 OWN_COUNTERS()
 
 #define MUX_MS		4
-#define MIN_INTERVALS	260
+#define MIN_INTERVALS	130
 #define MIN_TIME_NS	((__u64)MIN_INTERVALS * MUX_MS * 1000000)
 #define MAX_ROUNDS	8
 #define TOLERANCE	3.0	/* percentage points */
