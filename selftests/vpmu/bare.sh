@@ -12,7 +12,7 @@ more with PEBS." "$@"
 # MODEL/THREADS/DEFECTS, the last as in scripts/guest --defects, or pebs for a PMU with PEBS
 boots=()
 for model in Nehalem Westmere SandyBridge IvyBridge Haswell Broadwell Skylake-Client Icelake-Server SapphireRapids \
-	GraniteRapids Denverton Denverton,model=122 Snowridge SierraForest,model=190 SierraForest; do
+	GraniteRapids Denverton,model=77 Denverton Denverton,model=122 Snowridge SierraForest,model=190 SierraForest; do
 	for threads in 1 2; do
 		boots+=("$model/$threads/")
 		case $model/$threads in

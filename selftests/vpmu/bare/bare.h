@@ -11,8 +11,8 @@
 #include <asm/msr.h>
 #include <asm/perf_event.h>
 
-/* Width of all counters on these models. */
-#define WIDTH			48
+/* Width of all counters. */
+#define WIDTH			((bare.model && bare.model->width) ? bare.model->width : 48)
 #define WIDTH_MASK		GENMASK_ULL(WIDTH - 1, 0)
 /* A counter is named by its bit in IA32_PERF_GLOBAL_CTRL. */
 #define FIXED			32
@@ -64,6 +64,8 @@ struct model {
 	/* general counters with one and with two threads per core */
 	u8 generals[2];
 	u8 fixed;
+	/* of the counters; 0: 48 bits */
+	u8 width;
 	/* architectural events: number in CPUID, mask of the missing ones */
 	u8 events;
 	u8 missing;
@@ -83,13 +85,18 @@ struct model {
 	/* LBR_FMT of IA32_PERF_CAPABILITIES, and the number of branch records */
 	u8 lbr_format;
 	u8 lbr_depth;
+	/* the records are where Core 2 has them */
+	bool lbr_low;
 	/* PEBS_REC_FMT of IA32_PERF_CAPABILITIES, and if there is PS_EN */
 	u8 pebs_format;
 	bool pebs_store;
 	/* all counters sample any event, beside those of format 4 */
 	bool pebs_extended;
-	/* counter 0 alone samples, and any event */
+	/* counter 0 alone samples; and any event */
 	bool pebs_first;
+	bool pebs_any_event;
+	/* records have no addresses, and loads and stores are not precise */
+	bool pebs_no_addresses;
 	/*
 	 * the event of load latency, used on counter 0; 0 if it is Nehalem's or
 	 * 0x01cd, used on counter 3
@@ -101,6 +108,8 @@ struct model {
 	u8 pebs_cache_latency;
 	/* PEBS_TIMING_INFO of IA32_PERF_CAPABILITIES */
 	bool pebs_timing;
+	/* the event of all loads; 0 if it is Nehalem's or 0x81d0 */
+	u16 loads;
 	/* retired loads include software prefetches */
 	bool prefetches_load;
 	/* errata BJ122, BV98, HSD29 */

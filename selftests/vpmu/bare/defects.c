@@ -154,35 +154,35 @@ static void leak_both_ways(void)
 {
 	u64 here, there, leak_here, leak_there;
 
-	here = undisturbed(2, CORRUPTING);
-	there = undisturbed(2, CORRUPTING_TOO);
+	here = undisturbed(1, CORRUPTING);
+	there = undisturbed(1, CORRUPTING_TOO);
 	leak_here = bare.ht_leak ? here / 4 : 0;
 	leak_there = bare.ht_leak ? there / 4 : 0;
 
 	/* The counter of the CPU that does not run is enabled, at user level. */
 	reset_other();
-	other.special = 2;
+	other.special = 1;
 	other.event = CORRUPTING_TOO;
 	other.flags = LEVEL_USR;
 	on_other(start_other);
-	same(count_here(2, CORRUPTING), here - leak_here, "what is left here");
-	select_event(2, CORRUPTING, LEVEL_USR);
+	same(count_here(1, CORRUPTING), here - leak_here, "what is left here");
+	select_event(1, CORRUPTING, LEVEL_USR);
 	wr(CTRL, bare.counters);
 	other.flags = LEVEL_OS;
 	on_other(run_other);
 	on_other(read_other);
-	same(other.counts[2], leak_here + there - leak_there, "the other CPU's counter");
-	same(count(2), here - leak_here + leak_there, "this CPU's counter");
+	same(other.counts[1], leak_here + there - leak_there, "the other CPU's counter");
+	same(count(1), here - leak_here + leak_there, "this CPU's counter");
 }
 
 static void run_offcore_response(void *unused)
 {
 	unsigned int c;
 
-	for (c = 0; c < 4; c++)
+	for_each_general(c)
 		select_event(c, bare.model->offcore_event, LEVEL_OS);
 	run_with(bare.counters);
-	for (c = 0; c < 4; c++)
+	for_each_general(c)
 		other.counts[c] = count(c);
 	other.status = rd(MSR_OFFCORE_RSP_0);
 }
@@ -193,8 +193,8 @@ static void offcore_response(void)
 	bool shared = bare.model->offcore_per_core && bare.threads > 1;
 	/* demand reads with any response; all requests with all responses */
 	u64 value = bare.model->full_width ? 0x10001 : 0xf7ff;
+	unsigned int c;
 	u64 counted;
-	int c;
 
 	reset_other();
 	other.counters = 0;
@@ -206,9 +206,9 @@ static void offcore_response(void)
 	on_other(run_offcore_response);
 	same(other.status, shared ? value : 0, "the other CPU's register");
 	/* Responses are spread evenly over a thread's loads, starting anywhere. */
-	for (c = 0; c < 4; c++)
+	for_each_general(c)
 		expect(shared ? other.counts[c] - counted + 1 <= 2 : !other.counts[c],
-		       "the other CPU's counter %d: %#llx, here %#llx",
+		       "the other CPU's counter %u: %#llx, here %#llx",
 		       c, other.counts[c], counted);
 }
 

@@ -101,6 +101,12 @@ static const struct placed_event ice_lake_placed[] = {
 	{ }
 };
 
+static const struct placed_event silvermont_placed[] = {
+	{ 0x4004, { 0x03, 0x03 } },		/* MEM_UOPS_RETIRED.ALL_LOADS */
+	{ 0x81d0, { } },			/* not listed */
+	{ }
+};
+
 static const struct placed_event tremont_placed[] = {
 	{ 0x81d0, { 0x0f, 0x0f } },		/* MEM_UOPS_RETIRED.ALL_LOADS */
 	{ }
@@ -304,6 +310,29 @@ static const struct model models[] = {
 		.branches = ice_lake_branches,
 		.placed = ice_lake_placed,
 	}, {
+		.name = "Silvermont",
+		.vfm = INTEL_ATOM_SILVERMONT_D,
+		.version = 3,
+		.generals = { 2, 2 },
+		.fixed = 3,
+		.width = 40,
+		.events = 7,
+		.any_thread = true,
+		.full_width = true,
+		.offcore_rsp = 2,
+		.offcore_event = 0x01b7,
+		.offcore_bits = { 0x768005ffff, 0x368005ffff },
+		.lbr_format = 1,
+		.lbr_depth = 8,
+		.lbr_low = true,
+		.pebs_format = 2,
+		.pebs_first = true,
+		.pebs_no_addresses = true,
+		.no_load_latency = true,
+		.loads = 0x4004,
+		.branches = goldmont_branches,
+		.placed = silvermont_placed,
+	}, {
 		.name = "Goldmont",
 		.vfm = INTEL_ATOM_GOLDMONT_D,
 		.version = 4,
@@ -319,6 +348,7 @@ static const struct model models[] = {
 		.lbr_depth = 32,
 		.pebs_format = 3,
 		.pebs_first = true,
+		.pebs_any_event = true,
 		.no_load_latency = true,
 		.branches = goldmont_branches,
 		.placed = tremont_placed,

@@ -202,7 +202,7 @@ static void legacy_writes(void)
 	}
 }
 
-/* IA32_A_PMCx and the fixed counters take exactly their 48 bits. */
+/* IA32_A_PMCx and the fixed counters take exactly their bits. */
 static void full_width_writes(void)
 {
 	unsigned int c;
@@ -213,8 +213,9 @@ static void full_width_writes(void)
 		if (c >= FIXED || bare.model->full_width)
 			check_bits(msr, WIDTH_MASK, 0);
 		if (c < FIXED && bare.model->full_width) {
-			wr(msr, 0x923456789abc);
-			same(count(c), 0x923456789abc, "counter %u through IA32_PMCx", c);
+			wr(msr, 0x923456789abc & WIDTH_MASK);
+			same(count(c), 0x923456789abc & WIDTH_MASK,
+			     "counter %u through IA32_PMCx", c);
 		}
 	}
 }
@@ -326,7 +327,7 @@ static void absent_msrs(void)
 	absent(MSR_IA32_LASTINTFROMIP);
 	absent(MSR_IA32_PMC_V6_GP0_CTR);
 	/* The branch records of Core 2 */
-	for (i = 0; i < 8; i++) {
+	for (i = 0; !m->lbr_low && i < 8; i++) {
 		absent(MSR_LBR_CORE_FROM + i);
 		absent(MSR_LBR_CORE_TO + i);
 	}

@@ -71,7 +71,7 @@ pub(crate) const MISSING: [Missing; 10] = [
         register: None,
     },
     Missing {
-        lists: "goldmont goldmontplus",
+        lists: "silvermont goldmont goldmontplus",
         event: 0xb7,
         umask: 0x02,
         same_as: "OFFCORE_RESPONSE",

@@ -20,7 +20,7 @@ use std::{
 };
 
 /// The directory of each list and the name of its table.
-const LISTS: [(&str, &str); 18] = [
+const LISTS: [(&str, &str); 19] = [
     ("nehalemep", "NEHALEM"),
     ("westmereep-dp", "WESTMERE"),
     ("sandybridge", "SANDY_BRIDGE"),
@@ -34,6 +34,7 @@ const LISTS: [(&str, &str); 18] = [
     ("icelake", "ICE_LAKE_CLIENT"),
     ("sapphirerapids", "GOLDEN_COVE"),
     ("graniterapids", "REDWOOD_COVE"),
+    ("silvermont", "SILVERMONT"),
     ("goldmont", "GOLDMONT"),
     ("goldmontplus", "GOLDMONT_PLUS"),
     ("snowridgex", "TREMONT"),

@@ -8,14 +8,16 @@ use crate::share::{
     CYCLES, //
 };
 
-/// Width of all counters, in bits.
+/// Width of most models' counters, in bits.
 pub(crate) const WIDTH: u32 = 48;
-/// Mask of the bits of a counter.
+/// Mask of the bits of such a counter.
 pub(crate) const MASK: u64 = (1 << WIDTH) - 1;
 
-/// A 48-bit counter.
-#[derive(Debug, Clone, Copy, Default)]
+/// A counter.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Counter {
+    /// Mask of its bits.
+    mask: u64,
     value: u64,
     /// Occurrences since the last whole, if the source's share is not a part of the occurrences
     /// ([`Share`](crate::share::Share)).
@@ -25,6 +27,16 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
+    /// Returns a counter with this mask of its bits.
+    pub(crate) fn new(mask: u64) -> Self {
+        Counter {
+            mask,
+            value: 0,
+            phase: 0,
+            cycles: 0,
+        }
+    }
+
     /// Returns the value.
     pub(crate) fn value(&self) -> u64 {
         self.value
@@ -33,8 +45,8 @@ impl Counter {
     /// Writes the counter.
     pub(crate) fn set(&mut self, value: u64) {
         *self = Counter {
-            value: value & MASK,
-            ..Counter::default()
+            value: value & self.mask,
+            ..Counter::new(self.mask)
         };
     }
 
@@ -60,8 +72,8 @@ impl Counter {
     /// Adds events. Returns whether the counter overflowed.
     pub(crate) fn add(&mut self, events: u64) -> bool {
         let sum = self.value + events;
-        self.value = sum & MASK;
-        sum > MASK
+        self.value = sum & self.mask;
+        sum > self.mask
     }
 
     /// Subtracts events, as no real counter does.
@@ -72,7 +84,7 @@ impl Counter {
     /// Returns the minimum number of instructions, page walks and interrupts until the counter may
     /// overflow, or `None` if it cannot.
     pub(crate) fn instructions_to_overflow(&self, source: Source, before: &Retired) -> Option<u64> {
-        self.instructions_to(MASK + 1 - self.value, source, before)
+        self.instructions_to(self.mask + 1 - self.value, source, before)
     }
 
     /// Returns the minimum number of instructions, page walks and interrupts until this many events
@@ -96,6 +108,12 @@ mod tests {
     use super::*;
     use crate::retired;
     use crate::share::Share;
+
+    impl Default for Counter {
+        fn default() -> Self {
+            Counter::new(MASK)
+        }
+    }
 
     impl Counter {
         /// Counts the events of `source` in `retired`. Returns whether the counter overflowed.

@@ -28,7 +28,7 @@ pub(crate) use spec::{
 };
 
 /// Intel's models.
-pub static INTEL_MODELS: [Model; 18] = intel::MODELS;
+pub static INTEL_MODELS: [Model; 19] = intel::MODELS;
 /// AMD's models.
 pub static AMD_MODELS: [Model; amd::COUNT] = amd::MODELS;
 

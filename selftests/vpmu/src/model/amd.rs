@@ -57,6 +57,7 @@ const fn model(
         vendor: Vendor::Amd(amd),
         version: 0,
         general: General::Thread(counters),
+        width: 48,
         fixed: 0,
         architectural: 0,
         missing: 0,

@@ -17,6 +17,7 @@ mod nehalem;
 mod pebs;
 mod redwood_cove;
 mod sandy_bridge;
+mod silvermont;
 mod skylake;
 mod tremont;
 mod westmere;
@@ -27,7 +28,7 @@ use super::spec::Model;
 const FAMILY: u32 = 6;
 
 /// Intel's models.
-pub(super) const MODELS: [Model; 18] = [
+pub(super) const MODELS: [Model; 19] = [
     nehalem::MODEL,
     westmere::MODEL,
     sandy_bridge::MODEL,
@@ -41,6 +42,7 @@ pub(super) const MODELS: [Model; 18] = [
     ice_lake::CLIENT,
     golden_cove::MODEL,
     redwood_cove::MODEL,
+    silvermont::MODEL,
     goldmont::MODEL,
     goldmont_plus::MODEL,
     tremont::MODEL,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The differences between CPU models. Properties that all models of a vendor share are not fields:
-//! 48-bit counters, IA32_MISC_ENABLE; MSR_PEBS_LD_LAT, if an event of the list uses it.
+//! IA32_MISC_ENABLE; MSR_PEBS_LD_LAT, if an event of the list uses it.
 
 use crate::defect::Defects;
 use crate::event::{
@@ -24,6 +24,8 @@ pub struct Model {
     pub(crate) version: u32,
     /// Number of general counters.
     pub(crate) general: General,
+    /// Width of all counters, in bits.
+    pub(crate) width: u32,
     /// Number of fixed counters. The fourth counts TOPDOWN.SLOTS.
     pub(crate) fixed: usize,
     /// Number of architectural events that CPUID enumerates (CPUID.0AH:EAX\[31:24\]).
@@ -117,6 +119,8 @@ pub(crate) struct Lbr {
     pub(crate) format: LbrFormat,
     /// Maximum number of records.
     pub(crate) depth: usize,
+    /// The records are in MSRs 40H and 60H, as on Core 2, instead of 680H and 6C0H.
+    pub(crate) low: bool,
     /// The bits of MSR_LBR_SELECT or IA32_LBR_CTL that are not reserved.
     pub(crate) select: u64,
     /// The threads of a core share MSR_LBR_SELECT.
@@ -130,6 +134,8 @@ pub(crate) struct Lbr {
 pub(crate) enum LbrFormat {
     /// AMD's LbrExtV2: FROM has the flag of mispredicted branches, TO the flags of speculation.
     Amd = 0,
+    /// Addresses alone.
+    Addresses = 1,
     /// MSR_LASTBRANCH_x_FROM_IP has the flag of mispredicted branches.
     Flags = 3,
     /// It also has the flags of TSX.
@@ -159,6 +165,8 @@ pub(crate) struct Pebs {
     pub(crate) sampled: Sampled,
     /// Precise store: IA32_PEBS_ENABLE\[63\] adds the address to the records of events of stores.
     pub(crate) precise_store: bool,
+    /// Records of events of loads and stores have the address.
+    pub(crate) addresses: bool,
     /// Mask of the counters that count load latency if PEBS is switched on, beside those in the
     /// list.
     pub(crate) load_latency: u8,
@@ -176,6 +184,9 @@ pub(crate) enum Sampled {
     /// The first four general counters, and the events that the list calls precise. In
     /// IA32_PEBS_ENABLE, bits 35:32 are these counters' load latency.
     Listed,
+    /// General counter 0 alone, and the events that the list calls precise. IA32_PEBS_ENABLE has
+    /// only its bit.
+    ListedFirst,
     /// General counter 0 alone, and any event. IA32_PEBS_ENABLE has only its bit.
     First,
     /// All counters, the fixed ones included, and any event (Extended PEBS).
@@ -222,6 +233,11 @@ impl Offcore {
 }
 
 impl Model {
+    /// Returns the mask of a counter's bits.
+    pub(crate) fn counter_mask(&self) -> u64 {
+        (1 << self.width) - 1
+    }
+
     /// Returns the number of general counters of a thread.
     pub(crate) fn general_counters(&self, threads_per_core: u32) -> usize {
         match self.general {

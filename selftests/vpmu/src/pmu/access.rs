@@ -32,10 +32,7 @@ use crate::accounting::{
     Accesses,
     RDPMC_METRICS, //
 };
-use crate::counter::{
-    Counter,
-    MASK, //
-};
+use crate::counter::Counter;
 use crate::defect::is_corrupting;
 use crate::inject::Injected;
 use crate::select::{
@@ -137,12 +134,17 @@ impl Pmu {
             Msr::Pmc(index) | Msr::FullPmc(index) if self.general_is_stuck(index) => {}
             // Bit 31 is sign-extended, the bits above it are ignored.
             Msr::Pmc(index) => self.regs.general[index].counter.set(value as i32 as u64),
-            Msr::FullPmc(index) => self.regs.general[index].counter.set(checked(value, MASK)?),
+            Msr::FullPmc(index) => {
+                let value = checked(value, self.model.counter_mask())?;
+                self.regs.general[index].counter.set(value);
+            }
             Msr::Select(index) => {
                 self.write_select(index, checked(value, self.select_bits(index))?)
             }
             Msr::Fixed(index) if self.fixed_is_stuck(index) => {}
-            Msr::Fixed(index) => self.regs.fixed[index].set(checked(value, MASK)?),
+            Msr::Fixed(index) => {
+                self.regs.fixed[index].set(checked(value, self.model.counter_mask())?)
+            }
             Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, self.fixed_ctrl_bits())?,
             Msr::Metrics => self.write_metrics(checked(value, self.metrics_bits())?),
             // The bits of counters that an injected error has removed do not fault, but stay clear.

@@ -3,7 +3,6 @@
 //! The CPUID leaves that describe the PMU.
 
 use super::state::Pmu;
-use crate::counter::WIDTH;
 use crate::inject::{
     self,
     Injected, //
@@ -64,7 +63,7 @@ impl Pmu {
         };
         let eax = self.injected.perfmon(model.version)
             | ((generals as u32) << 8)
-            | (WIDTH << 16)
+            | (model.width << 16)
             | (model.architectural << 24);
         // From version 5 on, a mask of the fixed counters.
         let ecx = if model.version >= 5 {
@@ -72,7 +71,7 @@ impl Pmu {
         } else {
             0
         };
-        let edx = fixed as u32 | (WIDTH << 5) | (u32::from(!model.any_thread) << 15);
+        let edx = fixed as u32 | (model.width << 5) | (u32::from(!model.any_thread) << 15);
         [eax, model.missing, ecx, edx]
     }
 }

@@ -99,8 +99,10 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
             let register = pmu.pebs.and_then(|pebs| pebs::decode(&pebs, msr));
             Some(register.map_or(Msr::Absent, Msr::Pebs))
         }
-        // LBR, legacy and architectural
-        0x1c8
+        // LBR, of Core 2 and Silvermont, legacy and architectural
+        0x040..=0x047
+        | 0x060..=0x067
+        | 0x1c8
         | 0x1c9
         | 0x680..=0x69f
         | 0x6c0..=0x6df
@@ -113,8 +115,8 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
             let register = pmu.model.lbr.and_then(|lbr| lbr::decode(&lbr, msr));
             Some(register.map_or(Msr::Absent, Msr::Lbr))
         }
-        // LBR of Core 2 and of NetBurst, which later CPUs have elsewhere
-        0x040..=0x047 | 0x060..=0x067 | 0x1da => Some(Msr::Absent),
+        // LBR of NetBurst, which later CPUs have elsewhere
+        0x1da => Some(Msr::Absent),
         // Last exception records
         0x1db..=0x1de => Some(Msr::Absent),
         // Intel PT

@@ -171,6 +171,7 @@ impl Pmu {
         match self.pebs.map(|pebs| pebs.sampled) {
             Some(Sampled::All) => true,
             Some(Sampled::First) => index == 0,
+            Some(Sampled::ListedFirst) => index == 0 && select.is_precise(self.model, index),
             Some(Sampled::Listed) | None => {
                 index < FIRST_FOUR && select.is_precise(self.model, index)
             }

@@ -99,9 +99,11 @@ pub(super) struct Registers {
 impl Registers {
     /// Returns the values after RESET: zero, except the general counters' bits in GLOBAL_CTRL (SDM
     /// vol. 3, table 10-1) and IA32_MISC_ENABLE.
-    pub(super) fn new(generals: usize) -> Self {
+    ///
+    /// `mask` is the mask of a counter's bits.
+    pub(super) fn new(generals: usize, mask: u64) -> Self {
         let general = General {
-            counter: Counter::default(),
+            counter: Counter::new(mask),
             select: 0,
             source: Source::Nothing,
             register: None,
@@ -111,7 +113,7 @@ impl Registers {
         };
         Registers {
             general: [general; MAX_GENERAL],
-            fixed: Default::default(),
+            fixed: [Counter::new(mask); MAX_FIXED],
             fixed_ctrl: 0,
             metrics: Metrics::default(),
             global_ctrl: (1 << generals) - 1,

@@ -66,7 +66,7 @@ impl Pmu {
         Pmu {
             model,
             generals,
-            regs: Registers::new(generals),
+            regs: Registers::new(generals, model.counter_mask()),
             defects,
             pebs: None,
             thread,
@@ -90,7 +90,7 @@ impl Pmu {
 
     /// Handles RESET. INIT does not change MSRs (SDM vol. 3, 10.1). The accounting continues.
     pub fn reset(&mut self) {
-        self.regs = Registers::new(self.generals);
+        self.regs = Registers::new(self.generals, self.model.counter_mask());
         self.thread.reset();
         self.injected = Injected::default();
         self.pending = Pending::default();

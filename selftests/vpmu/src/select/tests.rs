@@ -114,6 +114,9 @@ fn events_tied_to_a_counter() {
         Case(REDWOOD_COVE, select(0xd0, 0x09), 0b1111),  // MEM_INST_RETIRED.STLB_HIT_LOADS
         Case(GOLDEN_COVE, select(0x27, 0x01), 0b1111),   // CORE_SNOOP_RESPONSE.MISS
         Case(REDWOOD_COVE, select(0x27, 0x01), 0),       // not listed
+        Case(SILVERMONT, select(0xb7, 0x02), 0b11),      // OFFCORE_RESPONSE, second register
+        Case(SILVERMONT, select(0x04, 0x40), 0b11),      // MEM_UOPS_RETIRED.ALL_LOADS
+        Case(SILVERMONT, select(0xd0, 0x81), 0),         // not listed
         Case(GOLDMONT, select(0xb7, 0x02), 0b1111),      // OFFCORE_RESPONSE, second register
         Case(GOLDMONT, select(0x08, 0x0e), 0),           // not listed
         Case(GOLDMONT_PLUS, select(0xb7, 0x02), 0b1111), // OFFCORE_RESPONSE, second register
@@ -151,6 +154,7 @@ const ICE_LAKE: u32 = 106;
 const ICE_LAKE_CLIENT: u32 = 125;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const SILVERMONT: u32 = 77;
 const GOLDMONT: u32 = 92;
 const GOLDMONT_PLUS: u32 = 122;
 const TREMONT: u32 = 134;
@@ -210,7 +214,7 @@ fn architectural_events_count_unless_cpuid_says_that_they_are_missing() {
         for ((event, umask, _), bit) in ARCHITECTURAL.into_iter().zip(0..) {
             // Reference cycles are not architectural on Nehalem and Westmere, but in the list.
             let expected = model.has_architectural(bit) || bit == 2;
-            for counter in 0..4 {
+            for counter in 0..model.general_counters(2).min(4) {
                 let (source, _) = select(event, umask).source(model, counter);
                 assert_eq!(source != Source::Nothing, expected, "{} {bit}", model.name);
             }
@@ -258,6 +262,11 @@ fn registers_of_events() {
             register(REDWOOD_COVE, 0xc6, umask),
             Some(Register::Frontend)
         );
+    }
+    for umask in [1, 2] {
+        let silvermont = find(6, SILVERMONT).unwrap();
+        let (_, register) = select(0xb7, umask).source(silvermont, 0);
+        assert_eq!(register, Some(Register::Offcore(umask as usize - 1)));
     }
     for model in [GOLDMONT, GOLDMONT_PLUS] {
         assert_eq!(register(model, 0xb7, 1), Some(Register::Offcore(0)));

@@ -42,6 +42,7 @@ use super::{
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const SILVERMONT: u32 = 77;
 const GOLDMONT: u32 = 95;
 const GOLDMONT_PLUS: u32 = 122;
 const TREMONT: u32 = 134;
@@ -64,7 +65,7 @@ const KERNEL: u64 = 0xffff_ffff_8100_0000;
 const USER: u64 = 0x40_0000;
 
 /// The models, their records, and the base of the MSRs: FROM, TO, INFO.
-const LEGACY: [(u32, u32, [u32; 3]); 11] = [
+const LEGACY: [(u32, u32, [u32; 3]); 12] = [
     (NEHALEM, 16, [0x680, 0x6c0, 0]),
     (WESTMERE, 16, [0x680, 0x6c0, 0]),
     (SANDY_BRIDGE, 16, [0x680, 0x6c0, 0]),
@@ -73,6 +74,7 @@ const LEGACY: [(u32, u32, [u32; 3]); 11] = [
     (BROADWELL, 16, [0x680, 0x6c0, 0]),
     (SKYLAKE, 32, [0x680, 0x6c0, 0xdc0]),
     (ICE_LAKE, 32, [0x680, 0x6c0, 0xdc0]),
+    (SILVERMONT, 8, [0x40, 0x60, 0]),
     (GOLDMONT, 32, [0x680, 0x6c0, 0]),
     (GOLDMONT_PLUS, 32, [0x680, 0x6c0, 0xdc0]),
     (TREMONT, 32, [0x680, 0x6c0, 0xdc0]),
@@ -134,10 +136,16 @@ fn without_cycles(model: u32, records: Vec<[u64; 2]>) -> Vec<[u64; 2]> {
 
 /// Returns FROM and TO of the newest records of a legacy stack, the newest first.
 fn newest(pmu: &Pmu, count: u64, depth: u64) -> Vec<[u64; 2]> {
+    // Silvermont's eight records are where Core 2 has them.
+    let first = if depth == 8 {
+        [0x40, 0x60]
+    } else {
+        [0x680, 0x6c0]
+    };
     let top = read(pmu, TOS);
     (0..count)
         .map(|age| ((top + depth - age) % depth) as u32)
-        .map(|number| [0x680, 0x6c0].map(|msr| read(pmu, msr + number)))
+        .map(|number| first.map(|msr| read(pmu, msr + number)))
         .collect()
 }
 
@@ -146,7 +154,8 @@ fn registers_of_each_model() {
     for (model, depth, msrs) in LEGACY {
         let mut pmu = pmu(model);
         for index in 0..32 {
-            for first in [0x680, 0x6c0, 0xdc0] {
+            let low = [0x40, 0x60].into_iter().filter(|_| index < 8);
+            for first in [0x680, 0x6c0, 0xdc0].into_iter().chain(low) {
                 let there = index < depth && msrs.contains(&first);
                 let msr = first + index;
                 let zero = if there { Ok(0) } else { Err(Fault) };
@@ -184,10 +193,10 @@ fn writable(pmu: &mut Pmu, msr: u32) -> u64 {
 
 #[test]
 fn reserved_bits() {
-    for (model, ..) in LEGACY {
+    for (model, _, [first_from, first_to, _]) in LEGACY {
         let mut pmu = pmu(model);
         let call_stack = match model {
-            NEHALEM | WESTMERE | SANDY_BRIDGE | IVY_BRIDGE => 0,
+            NEHALEM | WESTMERE | SANDY_BRIDGE | IVY_BRIDGE | SILVERMONT => 0,
             _ => EN_CALLSTACK,
         };
         assert_eq!(writable(&mut pmu, SELECT), 0x1ff | call_stack, "{model}");
@@ -208,20 +217,23 @@ fn reserved_bits() {
             };
             assert_eq!(writable(&mut pmu, 0xdc0), MISPRED | tsx | 0xffff);
             (address, !address)
+        } else if model == SILVERMONT {
+            (address, !address)
         } else {
             (address | MISPRED, !address ^ MISPRED)
         };
-        assert_eq!(writable(&mut pmu, 0x680), from, "{model}");
+        assert_eq!(writable(&mut pmu, first_from), from, "{model}");
         let to = if model == GOLDMONT { u64::MAX } else { address };
-        assert_eq!(writable(&mut pmu, 0x6c0), to, "{model}");
-        write(&mut pmu, 0x680, negative);
-        assert_eq!(read(&pmu, 0x680), negative);
-        write(&mut pmu, 0x6c0, !address);
+        assert_eq!(writable(&mut pmu, first_to), to, "{model}");
+        write(&mut pmu, first_from, negative);
+        assert_eq!(read(&pmu, first_from), negative);
+        write(&mut pmu, first_to, !address);
         // Without TSX, bits 62:61 are the address's, also where they would be flags.
         for bit in [width, 61, 62] {
-            assert_eq!(pmu.wrmsr(0x680, negative ^ (1 << bit)), Some(Err(Fault)));
+            let wrong = negative ^ (1 << bit);
+            assert_eq!(pmu.wrmsr(first_from, wrong), Some(Err(Fault)));
         }
-        assert_eq!(read(&pmu, 0x680), negative);
+        assert_eq!(read(&pmu, first_from), negative);
     }
     let mut pmu = pmu(GOLDEN_COVE);
     assert_eq!(writable(&mut pmu, CTL), 0x7f_000f);
@@ -252,7 +264,7 @@ fn formats() {
         let flagged = match model {
             // FROM has a flag, from Haswell on with the flags of TSX below.
             HASWELL | BROADWELL => from & (u64::MAX >> 3) | MISPRED,
-            SKYLAKE | ICE_LAKE | GOLDMONT_PLUS | TREMONT => from,
+            SILVERMONT | SKYLAKE | ICE_LAKE | GOLDMONT_PLUS | TREMONT => from,
             _ => from | MISPRED,
         };
         assert_eq!(
@@ -272,7 +284,8 @@ fn formats() {
         }
         // A jump in the kernel, which is never mispredicted.
         take(&mut pmu, retired::JUMP, from, to);
-        let flagged = flagged & !MISPRED | if msrs[2] != 0 { MISPRED } else { 0 };
+        let has_flag = msrs[2] == 0 && model != SILVERMONT;
+        let flagged = if has_flag { flagged & !MISPRED } else { from };
         assert_eq!(
             newest(&pmu, 1, depth.into()),
             [[flagged, to_of(model, to, 15)]]
@@ -358,7 +371,10 @@ fn filters_by_level() {
                 0
             };
             let flags = |ip| {
-                if matches!(model, SKYLAKE | ICE_LAKE | GOLDMONT_PLUS | TREMONT) {
+                if matches!(
+                    model,
+                    SILVERMONT | SKYLAKE | ICE_LAKE | GOLDMONT_PLUS | TREMONT
+                ) {
                     ip
                 } else {
                     ip & !MISPRED & !flags
@@ -546,10 +562,10 @@ fn qemu_reports_branches_only_while_they_are_recorded() {
         assert!(!pmu.records_branches());
         assert_eq!(pmu.counting(), Counting::Nothing);
         take(&mut pmu, retired::JUMP, USER, USER);
-        let (msr, newest) = if model == GOLDEN_COVE {
-            (CTL, 0x1500)
-        } else {
-            (DEBUGCTL, 0x681)
+        let (msr, newest) = match model {
+            GOLDEN_COVE => (CTL, 0x1500),
+            SILVERMONT => (DEBUGCTL, 0x41),
+            _ => (DEBUGCTL, 0x681),
         };
         if model == GOLDEN_COVE {
             write(&mut pmu, DEPTH, 8);

@@ -52,7 +52,9 @@ fn core(model: &'static Model, defects: Defects) -> [Pmu; 2] {
     let core = Core::new(2);
     [0, 1].map(|index| {
         let mut pmu = Pmu::on(Thread::new(core.clone(), index), model, defects);
-        write(&mut pmu, GLOBAL_CTRL, 0xf);
+        // RESET sets the bits of all general counters.
+        let general = read(&pmu, GLOBAL_CTRL) & 0xf;
+        write(&mut pmu, GLOBAL_CTRL, general);
         pmu
     })
 }

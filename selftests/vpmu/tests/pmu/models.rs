@@ -39,7 +39,20 @@ impl Cpu {
 
     /// Returns whether there are events of load latency, and their MSR_PEBS_LD_LAT.
     fn has_load_latency(&self) -> bool {
-        !matches!(self.name, "Goldmont" | "Goldmont Plus" | "Tremont")
+        !matches!(
+            self.name,
+            "Silvermont" | "Goldmont" | "Goldmont Plus" | "Tremont"
+        )
+    }
+
+    /// Returns whether the branch records are where Core 2 has them.
+    fn has_low_records(&self) -> bool {
+        self.name == "Silvermont"
+    }
+
+    /// Returns the mask of a counter's bits.
+    fn counter(&self) -> u64 {
+        (1 << ((self.cpuid[0] >> 16) & 0xff)) - 1
     }
 
     /// Returns whether there are the snoop response registers.
@@ -60,11 +73,12 @@ impl Cpu {
 const FULL: u64 = 0x3000;
 const FULL_AND_METRICS: u64 = 0xb000;
 const V3: [u32; 4] = [0x0730_0003, 0, 0, 0x603];
+const V3_OF_40_BITS: [u32; 4] = [0x0728_0003, 0, 0, 0x503];
 const V4: [u32; 4] = [0x0730_0004, 0, 0, 0x603];
 const V5: [u32; 4] = [0x0830_0005, 0, 0xf, 0x8604];
 
 #[rustfmt::skip]
-const CPUS: [Cpu; 18] = [
+const CPUS: [Cpu; 19] = [
     Cpu { name: "Nehalem", model: 26, general: [4, 4], fixed: 3, cpuid: [0x0730_0003, 0x44, 0, 0x603],
           capabilities: 0x1003, select: 0xffff_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0xffff), None], frontend: None, metrics: None },
@@ -104,6 +118,9 @@ const CPUS: [Cpu; 18] = [
     Cpu { name: "Redwood Cove", model: 173, general: [8, 8], fixed: 4, cpuid: V5,
           capabilities: FULL_AND_METRICS | 0x3f, select: 0xffd7_ffff, fixed_ctrl: 0xbbbb,
           offcore: [Some(0x3f_ffff_ffff); 2], frontend: Some(0x7f_ff1f), metrics: Some(u64::MAX) },
+    Cpu { name: "Silvermont", model: 77, general: [2, 2], fixed: 3, cpuid: V3_OF_40_BITS,
+          capabilities: FULL | 1, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
+          offcore: [Some(0x76_8005_ffff), Some(0x36_8005_ffff)], frontend: None, metrics: None },
     Cpu { name: "Goldmont", model: 95, general: [4, 4], fixed: 3, cpuid: V4,
           capabilities: FULL | 6, select: 0xfff7_ffff, fixed_ctrl: 0xfff,
           offcore: [Some(0x76_0005_ffbf), Some(0x36_0005_ffbf)], frontend: None, metrics: None },
@@ -245,11 +262,14 @@ fn existing_registers() {
         assert_eq!(pmu.rdpmc((1 << 29) | 1), Err(Fault));
         check_exists(&mut pmu, 0x391, cpu.version() >= 4, cpu.name);
         assert_eq!(pmu.rdmsr(0x392).unwrap().is_ok(), cpu.version() >= 4);
-        // The branch records of Core 2 and of NetBurst, TSX_FORCE_ABORT, PEBS_ENABLE, DS_AREA, last
+        for msr in [0x40, 0x47, 0x60, 0x67] {
+            check_exists(&mut pmu, msr, cpu.has_low_records(), cpu.name);
+        }
+        // The branch records of NetBurst, TSX_FORCE_ABORT, PEBS_ENABLE, DS_AREA, last
         // exception records, Intel PT, the next version's counters
         for msr in [
-            0x40, 0x47, 0x60, 0x67, 0x1da, 0x10f, 0x3f1, 0x600, 0x1db, 0x1dc, 0x1dd, 0x1de, 0x560,
-            0x561, 0x570, 0x572, 0x580, 0x58f, 0x4c9, 0x1900,
+            0x1da, 0x10f, 0x3f1, 0x600, 0x1db, 0x1dc, 0x1dd, 0x1de, 0x560, 0x561, 0x570, 0x572,
+            0x580, 0x58f, 0x4c9, 0x1900,
         ] {
             check_exists(&mut pmu, msr, false, cpu.name);
         }
@@ -261,16 +281,15 @@ fn existing_registers() {
 
 #[test]
 fn reserved_bits() {
-    const COUNTER: u64 = (1 << 48) - 1;
     each(|cpu, threads, mut pmu| {
         let mut set = |msr, mask| check_writable(&mut pmu, msr, mask, cpu.name);
         let counters = cpu.counters(threads);
         set(0x186, cpu.select);
         set(0x38d, cpu.fixed_ctrl);
         set(0x38f, counters);
-        set(0x309, COUNTER);
+        set(0x309, cpu.counter());
         if cpu.full_width() {
-            set(0x4c1, COUNTER);
+            set(0x4c1, cpu.counter());
         }
         // Trace_ToPA_PMI; LBR_FRZ, CTR_FRZ, ASCI; Ovf_Uncore, OvfDSBuffer; CondChgd, which can only
         // be cleared

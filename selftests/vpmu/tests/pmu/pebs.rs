@@ -44,6 +44,7 @@ use super::{
 const ICE_LAKE: u32 = 106;
 const GOLDEN_COVE: u32 = 143;
 const REDWOOD_COVE: u32 = 173;
+const SILVERMONT: u32 = 77;
 const GOLDMONT: u32 = 95;
 const GOLDMONT_PLUS: u32 = 122;
 const TREMONT: u32 = 134;
@@ -61,7 +62,7 @@ const OVF_DS_BUFFER: u64 = 1 << 62;
 const ADAPTIVE: u64 = 1 << 34;
 
 /// The models: CPUID model, format, size of a record without the adaptive groups.
-const MODELS: [(u32, u64, u64); 15] = [
+const MODELS: [(u32, u64, u64); 16] = [
     (NEHALEM, 1, 0xb0),
     (WESTMERE, 1, 0xb0),
     (SANDY_BRIDGE, 1, 0xb0),
@@ -72,12 +73,27 @@ const MODELS: [(u32, u64, u64); 15] = [
     (ICE_LAKE, 4, 0x20),
     (GOLDEN_COVE, 4, 0x20),
     (REDWOOD_COVE, 4, 0x20),
+    (SILVERMONT, 2, 0xc0),
     (GOLDMONT, 3, 0xc8),
     (GOLDMONT_PLUS, 3, 0xc8),
     (TREMONT, 4, 0x20),
     (GRACEMONT, 4, 0x20),
     (CRESTMONT, 4, 0x20),
 ];
+
+/// Returns whether counter 0 alone samples.
+fn samples_on_counter_0_alone(cpu: u32) -> bool {
+    matches!(cpu, SILVERMONT | GOLDMONT)
+}
+
+/// Returns the number of a counter's bits.
+fn width(cpu: u32) -> u32 {
+    if cpu == SILVERMONT {
+        40
+    } else {
+        48
+    }
+}
 
 /// Returns whether all counters sample any event (Extended PEBS): from Ice Lake and Goldmont Plus
 /// on.
@@ -144,7 +160,9 @@ fn pmu(model: u32) -> Pmu {
         ICE_LAKE | GOLDEN_COVE | REDWOOD_COVE => 0xf,
         _ => 7,
     };
-    write(&mut pmu, GLOBAL_CTRL, 0xf | (fixed << 32));
+    // RESET sets the bits of all general counters.
+    let general = read(&pmu, GLOBAL_CTRL) & 0xf;
+    write(&mut pmu, GLOBAL_CTRL, general | (fixed << 32));
     write(&mut pmu, DS_AREA, AREA);
     pmu
 }
@@ -266,7 +284,7 @@ fn reserved_bits_fault() {
         let enable: u64 = match cpu {
             SANDY_BRIDGE | IVY_BRIDGE => (1 << 63) | 0xf_0000_000f,
             ICE_LAKE | GOLDEN_COVE | REDWOOD_COVE => 0xf_0000_00ff,
-            GOLDMONT => 1,
+            SILVERMONT | GOLDMONT => 1,
             GOLDMONT_PLUS | TREMONT => 0x7_0000_000f,
             GRACEMONT => 0x7_0000_003f,
             CRESTMONT => 0x7_0000_00ff,
@@ -306,8 +324,7 @@ fn the_event_after_the_overflow_is_sampled() {
         for period in [1, 2, 100, 511, 512, 513, 5000] {
             let mut pmu = pmu(cpu);
             let mut page = Page::new(END, END, -period);
-            // Goldmont's only counter that samples is 0.
-            let counter = u32::from(cpu != GOLDMONT);
+            let counter = u32::from(!samples_on_counter_0_alone(cpu));
             select(&mut pmu, counter, COUNTS | INSTRUCTIONS);
             write(&mut pmu, PEBS_ENABLE, 1 << counter);
             write(&mut pmu, 0xc1 + counter, -period as u64);
@@ -392,7 +409,7 @@ fn a_record_is_lost() {
             assert_eq!(page.index(), base);
             assert_eq!(read(&pmu, STATUS), 0);
             let value = if area == AREA {
-                (-99i64 as u64) & ((1 << 48) - 1)
+                (-99i64 as u64) & ((1 << width(cpu)) - 1)
             } else {
                 1
             };
@@ -418,12 +435,12 @@ fn other_events_are_sampled_by_extended_pebs_and_goldmont_only() {
     }
 }
 
-/// PEBS_ENABLE\[32\] is fixed counter 0 with Extended PEBS, and load latency before, which Goldmont
-/// has not.
+/// PEBS_ENABLE\[32\] is fixed counter 0 with Extended PEBS, and load latency before. Small cores
+/// before Extended PEBS have neither.
 #[test]
 fn fixed_counters() {
     for (cpu, format, _) in MODELS {
-        if cpu == GOLDMONT {
+        if samples_on_counter_0_alone(cpu) {
             continue;
         }
         let mut pmu = pmu(cpu);
@@ -522,7 +539,7 @@ fn an_instruction_that_faults_has_no_record() {
 #[test]
 fn simultaneous_records_are_one() {
     for (cpu, format, size) in MODELS {
-        if cpu == GOLDMONT {
+        if samples_on_counter_0_alone(cpu) {
             continue;
         }
         let mut pmu = pmu(cpu);
@@ -555,7 +572,7 @@ fn load_latency() {
         let event = match cpu {
             NEHALEM | WESTMERE => 0x100b,
             // They have no such event.
-            GOLDMONT | GOLDMONT_PLUS | TREMONT => continue,
+            SILVERMONT | GOLDMONT | GOLDMONT_PLUS | TREMONT => continue,
             GRACEMONT | CRESTMONT => 0x5d0,
             _ => 0x1cd,
         };
@@ -605,7 +622,8 @@ fn load_latency() {
 #[test]
 fn addresses() {
     for (cpu, format, _) in MODELS {
-        if matches!(cpu, NEHALEM | WESTMERE) {
+        // Silvermont's loads and stores have other codes, and no address.
+        if matches!(cpu, NEHALEM | WESTMERE | SILVERMONT) {
             continue;
         }
         for (event, counter, enable) in [(0x81d0, 0, 1), (0x82d0, 0, 1), (0x2cd, 3, (1 << 63) | 8)]

@@ -41,6 +41,7 @@ const fn core_v2(list: &'static [Event]) -> Amd {
 const LBR: Lbr = Lbr {
     format: LbrFormat::Amd,
     depth: 16,
+    low: false,
     select: 0x1ff,
     per_core: false,
 };

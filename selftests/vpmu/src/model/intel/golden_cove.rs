@@ -31,6 +31,7 @@ pub(super) const MODEL: Model = Model {
     vendor: Vendor::Intel,
     version: 5,
     general: General::Thread(8),
+    width: 48,
     fixed: 4,
     architectural: 8,
     missing: 0,

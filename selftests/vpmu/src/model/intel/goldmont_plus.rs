@@ -29,6 +29,7 @@ pub(super) const MODEL: Model = Model {
     vendor: Vendor::Intel,
     version: 4,
     general: General::Thread(4),
+    width: 48,
     fixed: 3,
     architectural: 7,
     missing: 0,

@@ -31,6 +31,7 @@ pub(super) const MODEL: Model = Model {
     vendor: Vendor::Intel,
     version: 5,
     general: General::Thread(6),
+    width: 48,
     fixed: 3,
     architectural: 7,
     missing: 0,

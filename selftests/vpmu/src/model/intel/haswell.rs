@@ -29,6 +29,7 @@ pub(super) const MODEL: Model = Model {
     vendor: Vendor::Intel,
     version: 3,
     general: General::Core(8),
+    width: 48,
     fixed: 3,
     architectural: 7,
     missing: 0,

@@ -16,6 +16,7 @@ const CALL_STACK: u64 = 1 << 9;
 pub(super) const NEHALEM: Lbr = Lbr {
     format: LbrFormat::Flags,
     depth: 16,
+    low: false,
     select: FILTERS,
     per_core: true,
 };
@@ -26,10 +27,19 @@ pub(super) const SANDY_BRIDGE: Lbr = Lbr {
     ..NEHALEM
 };
 
+/// Silvermont. The manual does not name its format; by declaration, records are addresses alone.
+pub(super) const SILVERMONT: Lbr = Lbr {
+    format: LbrFormat::Addresses,
+    depth: 8,
+    low: true,
+    ..SANDY_BRIDGE
+};
+
 /// Haswell and Broadwell.
 pub(super) const HASWELL: Lbr = Lbr {
     format: LbrFormat::TsxFlags,
     depth: 16,
+    low: false,
     select: FILTERS | CALL_STACK,
     per_core: false,
 };
@@ -57,6 +67,7 @@ pub(super) const GOLDMONT_PLUS: Lbr = Lbr {
 pub(super) const ARCHITECTURAL: Lbr = Lbr {
     format: LbrFormat::Architectural,
     depth: 32,
+    low: false,
     select: 0x7f_000f,
     per_core: false,
 };

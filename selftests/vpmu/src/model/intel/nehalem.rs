@@ -28,6 +28,7 @@ pub(super) const MODEL: Model = Model {
     vendor: Vendor::Intel,
     version: 3,
     general: General::Thread(4),
+    width: 48,
     fixed: 3,
     architectural: 7,
     // Reference cycles and mispredicted branches.

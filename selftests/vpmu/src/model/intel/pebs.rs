@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Precise sampling of each generation: SDM vol. 3, 20.3.1.1.1 (Nehalem), 20.3.4.4 (Sandy Bridge),
-//! 20.3.6.2 (Haswell), 20.3.8.1 (Skylake), 20.5.3.1 (Goldmont), 20.5.4.1 (Goldmont Plus) and 20.9
-//! (adaptive).
+//! 20.3.6.2 (Haswell), 20.3.8.1 (Skylake), 20.5.2.1 (Silvermont), 20.5.3.1 (Goldmont), 20.5.4.1
+//! (Goldmont Plus) and 20.9 (adaptive).
 
 use crate::model::spec::{
     Pebs,
@@ -20,6 +20,7 @@ pub(super) const NEHALEM: Pebs = Pebs {
     format: PebsFormat::Nehalem,
     sampled: Sampled::Listed,
     precise_store: false,
+    addresses: false,
     load_latency: LL_EN,
     two_latencies: false,
     retire_latency: false,
@@ -30,6 +31,7 @@ pub(super) const SANDY_BRIDGE: Pebs = Pebs {
     format: PebsFormat::Nehalem,
     sampled: Sampled::Listed,
     precise_store: true,
+    addresses: false,
     load_latency: 0,
     two_latencies: false,
     retire_latency: false,
@@ -40,9 +42,18 @@ pub(super) const HASWELL: Pebs = Pebs {
     format: PebsFormat::Haswell,
     sampled: Sampled::Listed,
     precise_store: false,
+    addresses: true,
     load_latency: LL_EN,
     two_latencies: false,
     retire_latency: false,
+};
+
+/// Silvermont.
+pub(super) const SILVERMONT: Pebs = Pebs {
+    sampled: Sampled::ListedFirst,
+    addresses: false,
+    load_latency: 0,
+    ..HASWELL
 };
 
 /// Skylake.
@@ -50,6 +61,7 @@ pub(super) const SKYLAKE: Pebs = Pebs {
     format: PebsFormat::Skylake,
     sampled: Sampled::Listed,
     precise_store: false,
+    addresses: true,
     load_latency: 0,
     two_latencies: false,
     retire_latency: false,
@@ -72,6 +84,7 @@ pub(super) const ICE_LAKE: Pebs = Pebs {
     format: PebsFormat::Adaptive,
     sampled: Sampled::All,
     precise_store: false,
+    addresses: true,
     load_latency: 0,
     two_latencies: false,
     retire_latency: false,

@@ -54,8 +54,10 @@ pub(in crate::pmu) fn decode(model: &Lbr, msr: u32) -> Option<Register> {
         0xc001_0300..=0xc001_031f => Register::To(index >> 1),
         0x1c8 => Register::Select,
         0x1c9 => Register::Top,
-        0x680..=0x69f if index < model.depth => Register::From(index),
-        0x6c0..=0x6df if index < model.depth => Register::To(index),
+        0x680..=0x69f if !model.low && index < model.depth => Register::From(index),
+        0x6c0..=0x6df if !model.low && index < model.depth => Register::To(index),
+        0x040..=0x047 if model.low => Register::From(index),
+        0x060..=0x067 if model.low => Register::To(index),
         0xdc0..=0xddf if matches!(model.format, LbrFormat::Info | LbrFormat::InfoWithoutTsx) => {
             Register::Info(index)
         }

@@ -81,6 +81,7 @@ impl Pmu {
                 to = to & (u64::MAX >> 3) | VALID | speculative;
                 (branch.from & !MISPRED | mispredicted, 0)
             }
+            LbrFormat::Addresses => (branch.from, 0),
             LbrFormat::Flags => (branch.from & !MISPRED | mispredicted, 0),
             LbrFormat::CyclesInTo => {
                 to = to & (u64::MAX >> 16) | (cycles << 48);

@@ -86,7 +86,8 @@ impl Pmu {
             let (generals, fixed) = self.existing();
             return ((1 << generals) - 1) | (((1 << fixed) - 1) << FIXED_SHIFT);
         }
-        if self.pebs.is_some_and(|pebs| pebs.sampled == Sampled::First) {
+        let sampled = self.pebs.map(|pebs| pebs.sampled);
+        if matches!(sampled, Some(Sampled::First | Sampled::ListedFirst)) {
             return 1;
         }
         let store = match self.pebs {

@@ -17,7 +17,10 @@ use super::{
     SELECT_ADAPTIVE, //
 };
 use crate::event::Register;
-use crate::model::PebsFormat;
+use crate::model::{
+    Pebs,
+    PebsFormat, //
+};
 use crate::pmu::registers::FIXED_SHIFT;
 use crate::pmu::state::Pmu;
 use crate::retired::{
@@ -170,10 +173,12 @@ impl Pmu {
     }
 
     /// Returns the fields of one general counter for the memory access, or `None` if its event has
-    /// none: other events than those of loads and stores and, in the first format, all but load
-    /// latency and precise store.
+    /// none: other events than those of loads and stores and, if these have no addresses, all but
+    /// load latency and precise store.
     fn access_of(&self, counter: usize, sample: &Sample) -> Option<Access> {
-        let format = self.pebs?.format;
+        let Pebs {
+            format, addresses, ..
+        } = self.pebs?;
         let enable = self.regs.pebs.enable;
         let latency_enabled =
             format == PebsFormat::Adaptive || enable & (1 << (LOAD_LATENCY_SHIFT + counter)) != 0;
@@ -192,13 +197,13 @@ impl Pmu {
         }
         let source = self.general_source(counter);
         let stores = source.is_of(&[STORES, WALK_STORE]) && sample.store != 0;
-        if stores && (format >= PebsFormat::Haswell || enable & PRECISE_STORE != 0) {
+        if stores && (addresses || enable & PRECISE_STORE != 0) {
             Some(Access {
                 address: sample.store,
                 source: STORE_HIT,
                 latency: 0,
             })
-        } else if source.is_of(&[LOADS, WALK_LOAD]) && format >= PebsFormat::Haswell {
+        } else if source.is_of(&[LOADS, WALK_LOAD]) && addresses {
             Some(Access {
                 address: sample.load,
                 ..Access::default()
