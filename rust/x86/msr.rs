@@ -81,6 +81,9 @@ impl Msr {
     pub(super) const MSR_LASTBRANCH_0_FROM_IP: Self = Self(0x680);
     pub(super) const MSR_LASTBRANCH_0_TO_IP: Self = Self(0x6c0);
     pub(super) const MSR_LBR_INFO_0: Self = Self(0xdc0);
+    /// The addresses and targets on Core 2 and Silvermont: the first registers of each.
+    pub(super) const MSR_CORE_LASTBRANCH_0_FROM_IP: Self = Self(0x40);
+    pub(super) const MSR_CORE_LASTBRANCH_0_TO_IP: Self = Self(0x60);
     /// Starts the recording of architectural LBRs, and selects the branches.
     pub const IA32_LBR_CTL: Self = Self(0x14ce);
     /// The number of branches that architectural LBRs record. A write resets the records.

@@ -10,7 +10,10 @@ use crate::{
     x86::{
         amd,
         branches::Record,
-        intel, //
+        intel::{
+            self,
+            lbr::Place, //
+        },
     },
 };
 use kernel::interrupt::LocalInterruptDisabled;
@@ -33,10 +36,17 @@ impl LbrRegisters {
         if let Format::Amd { .. } = lbr.format {
             return amd::lbr::Lbr::probe(lbr.depth, freezes, irqs).map(Self::Amd);
         }
+        let place = if lbr.is_architectural() {
+            Place::Architectural
+        } else if lbr.is_in_core_2_registers() {
+            Place::Core2
+        } else {
+            Place::Nehalem
+        };
         let found = intel::lbr::Lbr::probe(
             lbr.depth,
             lbr.format.has_info(),
-            lbr.is_architectural(),
+            place,
             |from| lbr.format.from_to_write(from),
             irqs,
         );

@@ -16,7 +16,7 @@ use super::{
     Leaf, //
 };
 
-/// The counter width of all supported processors.
+/// The counter width of most supported processors.
 const WIDTH: u32 = 48;
 /// Number of architectural events that leaf 0xA describes, none of them absent.
 const EVENTS: u32 = 7;

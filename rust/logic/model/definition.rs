@@ -133,6 +133,9 @@ pub enum LbrFilter {
     /// Kinds of branches, with an erratum: calls and returns are recorded only if jumps are.
     /// Mainline: `nhm_lbr_sel_map`, `arch/x86/events/intel/lbr.c`.
     Nehalem,
+    /// As Nehalem's. There are eight records, in the registers of Core 2. Mainline:
+    /// `intel_pmu_lbr_init_slm()`, `arch/x86/events/intel/lbr.c`.
+    Silvermont,
     /// Kinds of branches.
     SandyBridge,
     /// Kinds of branches, and the records can be a call stack.

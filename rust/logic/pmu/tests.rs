@@ -235,6 +235,20 @@ fn goldmont_samples_on_counter_0_alone() {
 }
 
 #[test]
+fn silvermont_has_eight_records_of_branches() {
+    let cpuid = cpuid(0x406d8, 3, 2).with_debug_store();
+    let pmu = PmuInfo::probe(&cpuid, Some(0x3201)).unwrap();
+    // Unlike Goldmont, without the maximum precision.
+    assert_eq!(pmu.max_precise(), 2);
+    let lbr = pmu.lbr.unwrap();
+    assert_eq!(lbr.depth, 8);
+    assert!(lbr.is_in_core_2_registers());
+    let select = EventSelect::from_bits(0x00c4);
+    assert_eq!(pmu.precise_constraint(select, 1).counters.bits(), 1);
+    assert_eq!(pmu.constraint(select).counters.bits(), 3);
+}
+
+#[test]
 fn broadwell_constraints() {
     let pmu = probe(&cpuid(0x306d4, 3, 4));
     for (config, counters) in [

@@ -28,6 +28,17 @@ pub struct Lbr {
     architectural: bool,
 }
 
+/// The place of the records' registers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Where Core 2 has them. Mainline: `MSR_LBR_CORE_FROM`.
+    Core2,
+    /// Where Nehalem has them. Mainline: `MSR_LBR_NHM_FROM`.
+    Nehalem,
+    /// Architectural LBRs.
+    Architectural,
+}
+
 impl Lbr {
     /// Finds the registers for `depth` branches on this CPU. Returns [`None`] if one is missing or
     /// does not hold what is written to it: hypervisors may leave them out.
@@ -39,22 +50,27 @@ impl Lbr {
     pub fn probe(
         depth: u8,
         has_info: bool,
-        architectural: bool,
+        place: Place,
         from_to_write: impl Fn(u64) -> u64,
         irqs: &LocalInterruptDisabled,
     ) -> Option<Self> {
-        let (from, to, info) = if architectural {
-            (
-                Msr::IA32_LBR_0_FROM_IP,
-                Msr::IA32_LBR_0_TO_IP,
-                Msr::IA32_LBR_0_INFO,
-            )
-        } else {
-            (
+        let architectural = place == Place::Architectural;
+        let (from, to, info) = match place {
+            Place::Core2 => (
+                Msr::MSR_CORE_LASTBRANCH_0_FROM_IP,
+                Msr::MSR_CORE_LASTBRANCH_0_TO_IP,
+                Msr::MSR_LBR_INFO_0,
+            ),
+            Place::Nehalem => (
                 Msr::MSR_LASTBRANCH_0_FROM_IP,
                 Msr::MSR_LASTBRANCH_0_TO_IP,
                 Msr::MSR_LBR_INFO_0,
-            )
+            ),
+            Place::Architectural => (
+                Msr::IA32_LBR_0_FROM_IP,
+                Msr::IA32_LBR_0_TO_IP,
+                Msr::IA32_LBR_0_INFO,
+            ),
         };
         let control = if architectural {
             Msr::IA32_LBR_CTL

@@ -594,6 +594,7 @@ fn every_model_is_what_mainline_sets_up() {
             assert_eq!(model.data_sources, data_sources, "{name} {:#x}", cpu.first);
             let filter = [
                 ("intel_pmu_lbr_init_nhm()", LbrFilter::Nehalem),
+                ("intel_pmu_lbr_init_slm()", LbrFilter::Silvermont),
                 ("intel_pmu_lbr_init_snb()", LbrFilter::SandyBridge),
                 ("intel_pmu_lbr_init_hsw()", LbrFilter::Haswell),
                 ("intel_pmu_lbr_init_skl()", LbrFilter::Haswell),

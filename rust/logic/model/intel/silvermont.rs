@@ -43,8 +43,8 @@ use crate::logic::{
         CyclesAlias,
         EventConstraint,
         HardwareEvents,
+        LbrFilter,
         Model,
-        Need,
         Scope,
         TopdownFile, //
     },
@@ -116,7 +116,7 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
 pub const SILVERMONT: Model = Model {
     pmu_name: "silvermont",
     name: "Silvermont",
-    needs: &[Need::Trial],
+    needs: &[],
     quirks: &[],
     cpus: &Cpus::intel([0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x75]),
     event_constraints: EVENT_CONSTRAINTS,
@@ -132,7 +132,7 @@ pub const SILVERMONT: Model = Model {
     need_kernel_mode: CounterMask::EMPTY,
     clearing_events: &[],
     acknowledge: Acknowledge::Early,
-    lbr_filter: None,
+    lbr_filter: Some(LbrFilter::Silvermont),
     topdown_files: TOPDOWN_FILES,
     tsx_files: &[],
     memory_files: &[],

@@ -239,7 +239,7 @@ const CONTROL_ANY: u32 = CONTROL_JCC
 /// Mainline: `nhm_lbr_sel_map`, `snb_lbr_sel_map`, `hsw_lbr_sel_map`,
 /// `arch/x86/events/intel/lbr.c`.
 const fn select_bits(filter: LbrFilter, requested: u64) -> u32 {
-    let is_nehalem = matches!(filter, LbrFilter::Nehalem);
+    let is_nehalem = matches!(filter, LbrFilter::Nehalem | LbrFilter::Silvermont);
     match requested {
         st::USER => SELECT_USER,
         st::KERNEL => SELECT_KERNEL,
@@ -454,7 +454,11 @@ mod tests {
     fn the_call_stack_bit_does_not_suppress() {
         let call_stack = st::CALL_STACK | st::USER;
         assert_eq!(select(LbrFilter::Haswell, call_stack), Ok(0x3c5));
-        for filter in [LbrFilter::Nehalem, LbrFilter::SandyBridge] {
+        for filter in [
+            LbrFilter::Nehalem,
+            LbrFilter::Silvermont,
+            LbrFilter::SandyBridge,
+        ] {
             assert_eq!(select(filter, call_stack), Err(Refusal::CallStackAbsent));
         }
     }

@@ -95,8 +95,9 @@ impl Lbr {
         }
         let format = Format::from_capabilities(capabilities.lbr_format, capabilities.tsx)?;
         Some(Self {
-            depth: match format {
-                Format::Info { .. } | Format::CyclesInTo => 32,
+            depth: match (filter?, format) {
+                (LbrFilter::Silvermont, _) => 8,
+                (_, Format::Info { .. } | Format::CyclesInTo) => 32,
                 _ => 16,
             },
             format,
@@ -108,6 +109,11 @@ impl Lbr {
     /// register.
     pub const fn is_architectural(&self) -> bool {
         matches!(self.filter, Filter::Control(_))
+    }
+
+    /// Returns whether the records are in the registers of Core 2.
+    pub const fn is_in_core_2_registers(&self) -> bool {
+        matches!(self.filter, Filter::Select(LbrFilter::Silvermont))
     }
 
     /// Returns whether the records with the filter `select`, a value of LBR_SELECT or LBR_CTL, are
