@@ -88,6 +88,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("spr", "sapphirerapids"),
     ("emr", "emeraldrapids"),
     ("gnr", "graniterapids"),
+    ("slm", "silvermont"),
+    ("airmont", "silvermont"),
+    ("baytrail", "silvermont"),
+    ("avoton", "silvermont"),
     ("glm", "goldmont"),
     ("apollolake", "goldmont"),
     ("denverton", "goldmont"),
@@ -155,6 +159,7 @@ fn vendor(family: u16) -> Vendor {
 
 /// The lists of small cores, which have one thread.
 const SMALL_CORES: &[&str] = &[
+    "silvermont",
     "goldmont",
     "goldmontplus",
     "snowridgex",
@@ -243,7 +248,7 @@ fn perf_capabilities(pmu_name: &str, metrics: bool) -> u64 {
         "nehalem" | "westmere" | "sandybridge" | "ivybridge" => {
             (1 << PEBS_FORMAT) | PEBS_TRAP | LBR_FORMAT_EIP_FLAGS
         }
-        "haswell" | "broadwell" => 2 << PEBS_FORMAT,
+        "haswell" | "broadwell" | "silvermont" => 2 << PEBS_FORMAT,
         "skylake" | "goldmont" | "goldmont_plus" => 3 << PEBS_FORMAT,
         "icelake" | "sapphire_rapids" | "granite_rapids" | "Tremont" | "gracemont"
         | "crestmont" => (4 << PEBS_FORMAT) | PEBS_BASELINE,
@@ -302,6 +307,7 @@ impl Traits {
                 absent: 0,
                 metrics: true,
             },
+            "silvermont" => Self { gp: [2, 2], ..old },
             "goldmont" | "goldmont_plus" => Self {
                 gp: [4, 4],
                 ..Self::SKYLAKE
@@ -379,6 +385,7 @@ mod tests {
             ("icelakex", 0xf_0000_00ff, 0xf_0000_00ff),
             ("spr", 0xf_0000_00ff, 0xf_0000_00ff),
             ("gnr", 0xf_0000_00ff, 0xf_0000_00ff),
+            ("avoton", 0x7_0000_0003, 0x7_0000_0003),
             ("denverton", 0x7_0000_000f, 0x7_0000_000f),
             ("geminilake", 0x7_0000_000f, 0x7_0000_000f),
             ("tremont", 0x7_0000_000f, 0x7_0000_000f),

@@ -31,6 +31,7 @@ fn list_of(cpu: &str) -> &'static str {
         "Skylake-Client" => "skylake",
         "Icelake-Server" => "icelakex",
         "GraniteRapids" => "graniterapids",
+        "Denverton,model=77" => "silvermont",
         "Denverton" => "goldmont",
         "Denverton,model=122" => "goldmontplus",
         "Snowridge" => "snowridgex",
