@@ -119,7 +119,7 @@ static const struct {
 
 	/* Cache events: set_ext_hw_attr(). */
 	{ "cache_control", 0,
-	  .attr = { CACHE(0x00003) } },
+	  .attr = { CACHE(0x00005) } },
 	{ "cache_type", EINVAL,
 	  .attr = { CACHE(0x0007f) } },
 	{ "cache_op", EINVAL,

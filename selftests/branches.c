@@ -56,16 +56,17 @@ struct sample {
 
 static bool has_call_stacks(void)
 {
-	return cpu_model() >= MODEL_HASWELL;
+	return cpu_model() >= MODEL_HASWELL && cpu_model() != MODEL_SILVERMONT;
 }
 
 /*
- * Nehalem and Westmere cannot exclude jumps when they record calls, and cannot
- * select direct calls.
+ * Nehalem, Westmere and Silvermont cannot exclude jumps when they record calls,
+ * and cannot select direct calls.
  */
 static bool is_nehalem(void)
 {
-	return cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE;
+	return cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE ||
+	       cpu_model() == MODEL_SILVERMONT;
 }
 
 static struct perf_event_attr sampling_branches(__u64 branches)

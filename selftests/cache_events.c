@@ -126,8 +126,8 @@ TEST(every_id)
 /* Bits above the three bytes of an id are ignored. */
 TEST(upper_bits)
 {
-	EXPECT_EQ(0, ask(0x00000003).error);
-	EXPECT_EQ(0, ask(0xff000003).error);
+	EXPECT_EQ(0, ask(0x00000005).error);
+	EXPECT_EQ(0, ask(0xff000005).error);
 	EXPECT_EQ(EINVAL, ask(0x000000ff).error);
 	EXPECT_EQ(EINVAL, ask(0x0000ff00).error);
 	EXPECT_EQ(EINVAL, ask(0x00ff0000).error);

@@ -15,6 +15,7 @@
 #include "perf_util.h"
 
 #define NOT_EMULATED	"not the emulated PMU, whose figures these are"
+#define FEW_COUNTERS	"this CPU has fewer than four counters"
 #define LOOPS		500000UL
 #define INSTRUCTIONS	LOOP_INSTRUCTIONS(LOOPS)
 
@@ -40,6 +41,7 @@ static const struct cpu {
 	{ MODEL_HASWELL, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0 },
 	{ MODEL_SKYLAKE, { 0x01b7, 0x01bb }, 16, 22, 12, 0x01cd, 0x01c6 },
 	{ MODEL_ICE_LAKE, { 0x01b7, 0x01bb }, 16, 22, 14, 0x01cd, 0x01c6 },
+	{ MODEL_SILVERMONT, { 0x01b7, 0x02b7 }, 16, 22, 19, 0, 0 },
 	{ MODEL_GOLDMONT, { 0x01b7, 0x02b7 }, 16, 22, 6, 0, 0 },
 	{ MODEL_GOLDMONT_PLUS, { 0x01b7, 0x02b7 }, 16, 22, 6, 0, 0 },
 	{ MODEL_TREMONT, { 0x01b7, 0x02b7 }, 16, 22, 13, 0, 0 },
@@ -166,6 +168,8 @@ TEST_F(offcore, same_value_shares)
 	int fd[4];
 	int i;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	for (i = 0; i < 4; i++) {
 		fd[i] = open_event(self->cpu->offcore[0],
 				   config1(self->cpu, requests[i]),
@@ -242,6 +246,8 @@ TEST_F(offcore, every_order)
 	struct one_count count;
 	unsigned int i, code;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	for (code = 0; code < 4 * 4 * 4 * 4; code++) {
 		unsigned int seen = 0;
 
@@ -298,6 +304,8 @@ TEST_F(offcore, every_order_on_its_own)
 
 	if (!on_rpmu())
 		SKIP(return, "the built-in driver does not place them all");
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	for (o = 0; o < ARRAY_SIZE(orders); o++) {
 		for (i = 0; i < 4; i++) {
 			which = orders[o][i];

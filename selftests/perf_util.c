@@ -273,6 +273,8 @@ enum cpu_model cpu_model(void)
 		return MODEL_SKYLAKE;
 	case 0x6a: case 0x6c: case 0x7d: case 0x7e: case 0x8c: case 0x8d: case 0xa7:
 		return MODEL_ICE_LAKE;
+	case 0x37: case 0x4a: case 0x4c: case 0x4d: case 0x5a: case 0x75:
+		return MODEL_SILVERMONT;
 	case 0x5c: case 0x5f:
 		return MODEL_GOLDMONT;
 	case 0x7a:
@@ -294,8 +296,17 @@ enum cpu_model cpu_model(void)
 
 bool is_small_core(void)
 {
-	return cpu_model() == MODEL_GOLDMONT || cpu_model() == MODEL_GOLDMONT_PLUS ||
-	       cpu_model() == MODEL_TREMONT || cpu_model() >= MODEL_GRACEMONT;
+	switch (cpu_model()) {
+	case MODEL_SILVERMONT:
+	case MODEL_GOLDMONT:
+	case MODEL_GOLDMONT_PLUS:
+	case MODEL_TREMONT:
+	case MODEL_GRACEMONT:
+	case MODEL_CRESTMONT:
+		return true;
+	default:
+		return false;
+	}
 }
 
 bool is_haswell_or_skylake(void)
@@ -322,6 +333,8 @@ bool amd_lbr(void)
 
 unsigned int branch_records(void)
 {
+	if (cpu_model() == MODEL_SILVERMONT)
+		return 8;
 	if (cpu_model() >= MODEL_SKYLAKE)
 		return 32;
 	return cpu_model() != MODEL_OTHER || amd_lbr() ? 16 : 0;

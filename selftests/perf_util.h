@@ -302,6 +302,7 @@ enum cpu_model {
 	MODEL_IVY_BRIDGE,
 	MODEL_HASWELL,
 	MODEL_BROADWELL,
+	MODEL_SILVERMONT,	/* and Airmont */
 	MODEL_SKYLAKE,		/* to Comet Lake */
 	MODEL_GOLDMONT,		/* Apollo Lake, Denverton */
 	MODEL_GOLDMONT_PLUS,	/* Gemini Lake */

@@ -37,7 +37,7 @@ int precise_counters(void)
 {
 	if (any_event_is_precise())
 		return gp_counters();
-	return cpu_model() == MODEL_GOLDMONT ? 1 : 4;
+	return cpu_model() == MODEL_SILVERMONT || cpu_model() == MODEL_GOLDMONT ? 1 : 4;
 }
 
 bool lacks_ip(void)
@@ -59,10 +59,13 @@ __u64 code(enum kind kind)
 		 */
 		return is_adaptive() || is_small_core() ? INTEL_RAW_BRANCHES : 0x04c4;
 	case LOADS:
+		if (cpu_model() == MODEL_SILVERMONT)
+			return 0;
 		/* MEM_LOAD_RETIRED.L1D_HIT, MEM_{UOPS,INST}_RETIRED.ALL_LOADS */
 		return cpu_model() <= MODEL_WESTMERE ? 0x01cb : 0x81d0;
 	case STORES:
-		return cpu_model() <= MODEL_WESTMERE ? 0 : 0x82d0;
+		return cpu_model() <= MODEL_WESTMERE || cpu_model() == MODEL_SILVERMONT ? 0 :
+		       0x82d0;
 	default:
 		return 0;
 	}

@@ -49,9 +49,9 @@ stays_out() {
 	return 1
 }
 
-# Core 2, Bonnell, Silvermont, Alder Lake
+# Core 2, Bonnell, Alder Lake
 models_that_are_not_driven() {
-	for model in 0x0f 0x1c 0x37 0x97; do
+	for model in 0x0f 0x1c 0x97; do
 		stays_out $((model * MODEL)) 'is not supported.*keep the built-in driver' || return
 	done
 }
