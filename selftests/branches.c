@@ -54,11 +54,6 @@ struct sample {
 	struct stack stack;
 };
 
-static bool has_call_stacks(void)
-{
-	return cpu_model() >= MODEL_HASWELL && cpu_model() != MODEL_SILVERMONT;
-}
-
 /*
  * Nehalem, Westmere and Silvermont cannot exclude jumps when they record calls,
  * and cannot select direct calls.

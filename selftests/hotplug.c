@@ -371,7 +371,7 @@ TEST_F(hotplug, calls_of_a_sleeping_task)
 	struct sample_limits limits;
 	struct nested a, b;
 
-	if (is_amd() || !branch_records() || cpu_model() < MODEL_HASWELL)
+	if (!has_call_stacks())
 		SKIP(return, "this CPU does not record call stacks");
 	ASSERT_TRUE(lift_sample_limits(&limits));
 	ASSERT_TRUE(start_nested(&a, self->cpu, nest_a, NESTED));

@@ -340,6 +340,11 @@ unsigned int branch_records(void)
 	return cpu_model() != MODEL_OTHER || amd_lbr() ? 16 : 0;
 }
 
+bool has_call_stacks(void)
+{
+	return cpu_model() >= MODEL_HASWELL && cpu_model() != MODEL_SILVERMONT;
+}
+
 static unsigned int amd_counters(void)
 {
 	unsigned int eax, ebx, ecx, edx;

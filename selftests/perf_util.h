@@ -329,6 +329,9 @@ bool amd_lbr(void);
  */
 unsigned int branch_records(void);
 
+/* Returns whether the branch records can be a call stack. */
+bool has_call_stacks(void);
+
 /* Returns the CPU's family as CPUID leaf 1 has it. */
 unsigned int cpu_family(void);
 

@@ -917,13 +917,13 @@ FIXTURE_SETUP(guest_branches)
 	self->fd = -1;
 	if (access(MODULE, R_OK))
 		SKIP(return, "needs " MODULE);
-	if (is_amd() || cpu_model() < MODEL_HASWELL || cpu_model() >= MODEL_GOLDEN_COVE)
+	if (!has_call_stacks() || cpu_model() >= MODEL_GOLDEN_COVE)
 		SKIP(return, "KVM gives guests no branch stack on this CPU");
 	ASSERT_TRUE(load_module(MODULE, ""));
 	self->fd = open(DEVICE, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, self->fd);
 	ASSERT_TRUE(run_on(sysconf(_SC_NPROCESSORS_ONLN) - 1));
-	self->records.depth = cpu_model() < MODEL_SKYLAKE ? 16 : 32;
+	self->records.depth = branch_records();
 }
 
 FIXTURE_TEARDOWN(guest_branches)
