@@ -94,14 +94,15 @@ impl Lbr {
             });
         }
         let format = Format::from_capabilities(capabilities.lbr_format, capabilities.tsx)?;
+        let filter = filter?;
         Some(Self {
-            depth: match (filter?, format) {
+            depth: match (filter, format) {
                 (LbrFilter::Silvermont, _) => 8,
                 (_, Format::Info { .. } | Format::CyclesInTo) => 32,
                 _ => 16,
             },
             format,
-            filter: Filter::Select(filter?),
+            filter: Filter::Select(filter),
         })
     }
 
