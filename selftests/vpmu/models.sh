@@ -11,6 +11,8 @@ with that microarchitecture's events, find its counters, print no warning and co
 If the PMU has topdown metrics, the driver must offer them and count the shares that the emulated PMU declares. If it
 records branches, perf record -b must find only the program's loop.
 Boots Intel's models once more with PEBS: precise samples of a loop must lie on its two instructions, as often as counted.
+Boots Alder Lake with big and small cores, of which each must count on all counters of its PMU, and with big cores only;
+rpmu must refuse both with one message.
 Boots Skylake once more with transactions that corrupt counter 3, which the driver must protect." "$@"
 
 # MODEL:EVENTS:ONE:TWO:EXTRA: QEMU's model, the driver's name for its events, the number of general-purpose counters
@@ -206,6 +208,56 @@ for model in "${models[@]}"; do
 	# Each record takes 99,999 events, an odd number, out of 10,000,000 instructions and 15,000,000 cycles.
 	check "$name: perf record -e instructions:upp" precise instructions 50
 	check "$name: perf record -e cycles:upp" precise cycles 75
+done
+# Alder Lake: two cores are big, all others small. Eight and six equal events need all general counters of their PMU. The die
+# of stepping 5 has big cores only.
+# shellcheck disable=SC2016
+hybrid_commands='. ./guest-lib.sh
+dmesg | sed "s/^\[[^]]*\] //; s/^/lo""g: /"
+log_trouble all | sed "s/^/trou""ble: /"
+for pmu in cpu_core cpu_atom; do
+	echo "pm""u: $pmu type $(cat /sys/devices/$pmu/type) cpus $(cat /sys/devices/$pmu/cpus)"
+done
+events() { for i in $(seq $2); do echo -n "${3:-}$1/event=0xc4/u"; set -- $1 $2 ,; done; }
+for cpu in 0 1 2 3; do
+	[ -e /sys/devices/system/cpu/cpu$cpu ] || continue
+	taskset -c $cpu perf stat -x, -e instructions:u,branches:u ./exact_loop 2>&1 | sed "s/^/o""n $cpu: /"
+	taskset -c $cpu perf stat -x, -e $(events cpu_core 8),$(events cpu_atom 6) ./exact_loop 2>&1 | sed "s/^/al""l $cpu: /"
+done
+insmod ./rpmu.ko
+dmesg | sed -n "s/^\[[^]]*\] rpmu: /rp""mu: /p" | sort -u
+exit
+'
+# Succeeds if the CPUs count with one of the two PMUs alone, on all of its general counters.
+# shellcheck disable=SC2317
+counts_with() {
+	local pmu=$1 counters=$2 cpu other=cpu_core
+	[[ $pmu != cpu_core ]] || other=cpu_atom
+	for cpu in "${@:3}"; do
+		grep -q "^on $cpu: 10000000,,$pmu/instructions/u,.*,100.00," "$answer" &&
+			grep -q "^on $cpu: 4999999,,$pmu/branches/u,.*,100.00," "$answer" &&
+			! grep "^on $cpu: [0-9].*,,$other/" "$answer" &&
+			(($(grep -c "^all $cpu: 4999999,,$pmu/event=0xc4/u,.*,100.00," "$answer") == counters)) || return
+	done
+}
+for stepping in 2 5; do
+	model=SapphireRapids,model=151
+	(($# == 0)) || [[ " $* " == *" $model "* ]] || continue
+	name=${model//[,=]/-}-stepping-$stepping
+	commands=$hybrid_commands boot "$model,stepping=$stepping" 4,1 "models-$name" --pebs
+	check "$name: the built-in driver has Alderlake Hybrid events" says 'Alderlake Hybrid events, '
+	check "$name: no warning" silent
+	if ((stepping == 2)); then
+		check "$name: cpu_core is of CPUs 0 and 1" grep -qx 'pmu: cpu_core type 4 cpus 0-1' "$answer"
+		check "$name: cpu_atom is of CPUs 2 and 3" grep -qx 'pmu: cpu_atom type [0-9]* cpus 2-3' "$answer"
+		check "$name: cpu_core counts on 8 counters" counts_with cpu_core 8 0 1
+		check "$name: cpu_atom counts on 6 counters" counts_with cpu_atom 6 2 3
+	else
+		check "$name: cpu_core is of all CPUs" grep -qx 'pmu: cpu_core type 4 cpus 0-3' "$answer"
+		check "$name: cpu_atom is of no CPU" grep -qx 'pmu: cpu_atom type [0-9]* cpus ' "$answer"
+	fi
+	# Busybox's insmod tries twice.
+	check "$name: rpmu refuses with one message" [ "$(grep -c '^rpmu: .*; keep the built-in driver' "$answer")" = 1 ]
 done
 if (($# == 0)) || [[ " $* " == *' Skylake-Client '* ]]; then
 	name=Skylake-Client-tfa

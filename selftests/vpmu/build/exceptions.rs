@@ -99,7 +99,7 @@ pub(crate) const MISSING: [Missing; 10] = [
         register: Some("Offcore(1)"),
     },
     Missing {
-        lists: "alderlaken",
+        lists: "alderlaken alderlake/cpu_atom",
         event: 0xb7,
         umask: 0x02,
         same_as: "OCR.COREWB_M.ANY_RESPONSE",

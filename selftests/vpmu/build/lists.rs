@@ -82,7 +82,14 @@ pub(crate) struct Events {
     pub(crate) load_latency: u64,
 }
 
-pub(crate) fn core_events(list: &str, directory: &Path, columns: &Columns) -> Events {
+/// Reads the events of the core PMU. `unit` is its name on a hybrid processor, where the directory
+/// has the events of several.
+pub(crate) fn core_events(
+    list: &str,
+    directory: &Path,
+    unit: Option<&str>,
+    columns: &Columns,
+) -> Events {
     let mut events = Events::default();
     let entries =
         fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
@@ -99,9 +106,10 @@ pub(crate) fn core_events(list: &str, directory: &Path, columns: &Columns) -> Ev
             .flatten()
             .filter_map(Value::as_object)
         {
-            // With "Unit" it is an uncore event; without EventCode a metric or an event of a fixed
-            // counter.
-            if object.contains_key("Unit") || !object.contains_key("EventCode") {
+            // With another "Unit" it is an event of the uncore or of another PMU; without
+            // EventCode a metric or an event of a fixed counter.
+            let of_unit = object.get("Unit").and_then(Value::as_str) == unit;
+            if !of_unit || !object.contains_key("EventCode") {
                 continue;
             }
             events.add(list, object, columns);

@@ -19,8 +19,9 @@ use std::{
     fs, //
 };
 
-/// The directory of each list and the name of its table.
-const LISTS: [(&str, &str); 19] = [
+/// The directory of each list, on hybrid processors with the name of the PMU, and the name of its
+/// table.
+const LISTS: [(&str, &str); 21] = [
     ("nehalemep", "NEHALEM"),
     ("westmereep-dp", "WESTMERE"),
     ("sandybridge", "SANDY_BRIDGE"),
@@ -40,6 +41,8 @@ const LISTS: [(&str, &str); 19] = [
     ("snowridgex", "TREMONT"),
     ("alderlaken", "GRACEMONT"),
     ("sierraforest", "CRESTMONT"),
+    ("alderlake/cpu_core", "ALDER_LAKE_CORE"),
+    ("alderlake/cpu_atom", "ALDER_LAKE_ATOM"),
 ];
 
 /// The same for AMD's lists.
@@ -63,9 +66,13 @@ fn main() {
 
     let mut out = String::new();
     for (list, name) in LISTS {
-        let directory = base.join(list);
+        let (directory, unit) = match list.split_once('/') {
+            Some((directory, unit)) => (directory, Some(unit)),
+            None => (list, None),
+        };
+        let directory = base.join(directory);
         println!("cargo::rerun-if-changed={}", directory.display());
-        let events = lists::core_events(list, &directory, &lists::columns(&text, list));
+        let events = lists::core_events(list, &directory, unit, &lists::columns(&text, list));
         output::write_table(&mut out, name, &events);
     }
     let products = PathBuf::from(env::var("OUT_DIR").unwrap());

@@ -188,21 +188,22 @@ unsafe extern "C" fn create(config: *const Config, error: *mut *const c_char) ->
 
 fn make(config: &Config, defects: Option<&CStr>) -> Result<Pmu, &'static CStr> {
     let threads = config.threads_per_core;
-    let model = model::find(config.family, config.model).ok_or(c"no model of this CPU's PMU")?;
     if !matches!(threads, 1 | 2) {
         return Err(c"a core must have one or two threads");
     }
+    let (core, index) = (config.apic_id / threads, config.apic_id % threads);
+    let found = model::find_core(config.family, config.model, config.stepping, core);
+    let (model, core_type) = found.ok_or(c"no model of this CPU's PMU")?;
     let defects = match defects {
         Some(list) => model.defects.listed(&list.to_string_lossy())?,
         None => model.defects.usual(),
     };
-    let (core, index) = (config.apic_id / threads, config.apic_id % threads);
     let mut cores = CORES.lock().unwrap_or_else(PoisonError::into_inner);
     let core = cores
         .entry(core)
         .or_insert_with(|| Core::on(NODE.get_or_init(Arc::default).clone(), threads));
     let thread = Thread::new(core.clone(), index as usize);
-    let mut pmu = Pmu::on(thread, model, defects);
+    let mut pmu = Pmu::on(thread, model, defects).of_type(core_type);
     if config.pebs {
         pmu = pmu.with_pebs().ok_or(c"this CPU has no PEBS")?;
     }
@@ -454,6 +455,35 @@ mod tests {
             config.model = 1;
             assert!((vpmu_ops.create)(&config, &mut error).is_null());
             assert!(CStr::from_ptr(error).to_str().unwrap().contains("no model"));
+        }
+    }
+
+    /// The number of the core decides its type, not the number of the thread.
+    #[test]
+    fn a_hybrid_processor_has_two_big_cores() {
+        const BIG: u32 = 0x4000_0001;
+        const SMALL: u32 = 0x2000_0001;
+        for (threads_per_core, types) in [(1, [BIG, BIG, SMALL, SMALL]), (2, [BIG; 4])] {
+            for (index, native_id) in types.into_iter().enumerate() {
+                let config = Config {
+                    family: 6,
+                    model: 151,
+                    stepping: 2,
+                    // The cores of the other tests have two threads.
+                    apic_id: index as u32,
+                    threads_per_core,
+                    defects: std::ptr::null(),
+                    pebs: true,
+                };
+                let mut error = std::ptr::null();
+                let mut regs = [0; 4];
+                // SAFETY: There is one thread, and all pointers are to this stack or from `create`.
+                unsafe {
+                    let vpmu = (vpmu_ops.create)(&config, &mut error);
+                    (vpmu_ops.cpuid)(vpmu, 0x1a, 0, regs.as_mut_ptr());
+                }
+                assert_eq!(regs, [native_id, 0, 0, 0]);
+            }
         }
     }
 

@@ -26,7 +26,7 @@
 //! | another vendor's models | as for AMD: an arm of `Vendor` in `model/spec.rs`, and directories of that name in `model/`, `event/`, `select/` and `pmu/` |
 //! | a register | `pmu/msr.rs` or `pmu/amd/msr.rs` (number), `pmu/reserved.rs` (bits), `pmu/access.rs` (effect) |
 //! | a feature with its own state, such as LBR (`pmu/lbr.rs`) | a file in `pmu/` |
-//! | a CPU with several core types | nothing: each logical CPU has its own model |
+//! | a processor with several types of cores | a `Hybrid` in `model/intel/`; each logical CPU has the model of its core |
 //! | a defect | a field in `defect.rs`, and its effect in `pmu/` |
 
 mod accounting;

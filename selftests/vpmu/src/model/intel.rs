@@ -2,6 +2,7 @@
 
 //! Intel's CPU models.
 
+mod alder_lake;
 mod broadwell;
 mod crestmont;
 mod golden_cove;
@@ -22,10 +23,14 @@ mod skylake;
 mod tremont;
 mod westmere;
 
+use super::hybrid::Hybrid;
 use super::spec::Model;
 
 /// CPUID family of all models.
 const FAMILY: u32 = 6;
+
+/// Hybrid processors.
+pub(super) const HYBRIDS: [Hybrid; 1] = [alder_lake::HYBRID];
 
 /// Intel's models.
 pub(super) const MODELS: [Model; 19] = [

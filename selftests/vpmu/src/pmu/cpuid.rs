@@ -7,7 +7,11 @@ use crate::inject::{
     self,
     Injected, //
 };
-use crate::model::LbrFormat;
+use crate::model::{
+    Common,
+    CoreType,
+    LbrFormat, //
+};
 
 /// Leaf 1CH. EAX: 8, 16 or 32 records, which may be lost in deep C-states; addresses are effective.
 /// EBX: filters by level and by kind, call stack. ECX: mispredictions, cycles, kinds. EDX is
@@ -42,11 +46,16 @@ impl Pmu {
             }
             (7, 0) => {
                 let tfa = u32::from(self.defects.tfa) * TSX_FORCE_ABORT;
-                let hybrid = u32::from(self.injected.has(Injected::HYBRID)) * HYBRID;
+                let hybrid = self.core_type.is_some() || self.injected.has(Injected::HYBRID);
+                let hybrid = u32::from(hybrid) * HYBRID;
                 let lbr = u32::from(arch_lbr) * ARCH_LBR;
                 [eax, ebx, ecx, edx | tfa | hybrid | lbr]
             }
             (0xa, _) => self.cpuid_leaf_a(),
+            (0x1a, 0) => match self.core_type {
+                Some(core_type) => [core_type.native_id, 0, 0, 0],
+                None => regs,
+            },
             (0x1c, 0) if arch_lbr => CPUID_LBR,
             _ => regs,
         }
@@ -54,17 +63,26 @@ impl Pmu {
 
     pub(super) fn cpuid_leaf_a(&self) -> [u32; 4] {
         let model = self.model;
+        // On a hybrid processor, leaf 0AH is the same on all CPUs.
+        let common = self.core_type.map_or(
+            Common {
+                generals: self.generals,
+                fixed: model.fixed,
+                architectural: model.architectural,
+            },
+            CoreType::common,
+        );
         let (generals, fixed) = if self.injected.has(Injected::FEWER) {
             inject::FEW
         } else if self.injected.has(Injected::MORE) {
-            (inject::MANY, model.fixed)
+            (inject::MANY, common.fixed)
         } else {
-            (self.generals, model.fixed)
+            (common.generals, common.fixed)
         };
         let eax = self.injected.perfmon(model.version)
             | ((generals as u32) << 8)
             | (model.width << 16)
-            | (model.architectural << 24);
+            | (common.architectural << 24);
         // From version 5 on, a mask of the fixed counters.
         let ecx = if model.version >= 5 {
             (1 << fixed) - 1

@@ -13,6 +13,7 @@ use crate::accounting::Accounting;
 use crate::defect::Defects;
 use crate::inject::Injected;
 use crate::model::{
+    CoreType,
     Model,
     Pebs, //
 };
@@ -25,6 +26,8 @@ use crate::shared::{
 #[derive(Debug)]
 pub struct Pmu {
     pub(super) model: &'static Model,
+    /// The type of the core, on a hybrid processor.
+    pub(super) core_type: Option<&'static CoreType>,
     /// Number of general counters of this thread.
     pub(super) generals: usize,
     pub(super) regs: Registers,
@@ -65,6 +68,7 @@ impl Pmu {
         let generals = model.general_counters(thread.per_core());
         Pmu {
             model,
+            core_type: None,
             generals,
             regs: Registers::new(generals, model.counter_mask()),
             defects,
@@ -80,6 +84,12 @@ impl Pmu {
             told: 0,
             accounting_select: 0,
         }
+    }
+
+    /// Makes this a core of a hybrid processor, unless `core_type` is `None`. The type's model is
+    /// this PMU's.
+    pub fn of_type(self, core_type: Option<&'static CoreType>) -> Self {
+        Pmu { core_type, ..self }
     }
 
     /// Switches precise sampling on, or returns `None` if the hardware does not have it.

@@ -5,6 +5,7 @@
 mod amd;
 mod counts;
 mod defects;
+mod hybrid;
 mod injected;
 mod lbr;
 mod models;
