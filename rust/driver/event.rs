@@ -201,6 +201,12 @@ pub(super) fn counter(event: &perf::Event<Driver>) -> Option<CounterId> {
     CounterId::from_index(event.counter()?)
 }
 
+/// Returns whether `counter` [holds](counter) the count of `event`.
+#[inline]
+pub(super) fn is_on(event: &perf::Event<Driver>, counter: CounterId) -> bool {
+    event.counter() == Some(counter.index())
+}
+
 /// Records that `event` is on `counter`. Unless the event is stopped, the counter holds the value
 /// that was last [remembered](super::counter_use::CounterUse::remember_written).
 #[inline]

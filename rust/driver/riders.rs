@@ -95,6 +95,7 @@ impl SharedCounter<'_> {
     }
 
     /// Returns the total. Any context.
+    #[inline]
     fn total(self) -> Total {
         let CounterUse {
             shared_count, last, ..
@@ -103,10 +104,12 @@ impl SharedCounter<'_> {
     }
 
     /// Brings the count of `event` up to date. Any context.
+    #[inline]
     pub(super) fn update(self, event: &Event<Driver>) {
         self.update_to(event, || self.total());
     }
 
+    #[inline]
     fn update_to(self, event: &Event<Driver>, total: impl FnMut() -> Total) {
         let ride = &event.data().ride;
         let growth = ride.base().take(total);
@@ -189,7 +192,7 @@ impl PmiState {
             .last_event(counter)
             .filter(|_| self.is_active(counter))?;
         let owner = cx.event(id)?;
-        (event::counter(owner) == Some(counter)).then_some((id, owner))
+        event::is_on(owner, counter).then_some((id, owner))
     }
 
     /// Makes a started rider of `counter` its owner, and returns it; [`None`] if there is no such
@@ -237,46 +240,73 @@ impl Driver {
         own: &mut CallbackState,
         (id, event): (EventId, &Event<Self>),
     ) -> bool {
-        own.schedule.may_have_equal(event.data().demand.key)
-            && self.ride_on_equal(cx, cpu, own, (id, event))
+        let demand = &event.data().demand;
+        if !own.schedule.may_have_equal(demand.key) {
+            return false;
+        }
+        let Some(head) = own.schedule.equal_event(demand) else {
+            own.schedule.forget_keys();
+            return false;
+        };
+        let head_and_counter = (head.event, head.placed());
+        self.ride_on(cx, cpu, own, (id, event), head_and_counter);
+        true
     }
 
+    /// Lets `event` ride on `counter`, which is programmed for `head`. Without a `counter`, the
+    /// event is placed [after its head](Self::place_arriving_riders).
     #[inline(never)]
-    fn ride_on_equal(
+    fn ride_on(
         &self,
         cx: &Scheduling<'_, Self>,
         cpu: &Cpu,
         own: &mut CallbackState,
         (id, event): (EventId, &Event<Self>),
-    ) -> bool {
-        let demand = &event.data().demand;
-        let Some(head) = own.schedule.equal_event(demand) else {
-            return false;
-        };
+        (head, counter): (EventId, Option<CounterId>),
+    ) {
         own.riders.join(id.index(), head.index());
-        if demand.key.samples() {
+        if event.data().demand.key.samples() {
             own.schedule.set_samples(head, true);
         }
-        if own.schedule.in_txn() {
+        // Another event of the group may fail, unless there is none.
+        let in_txn = own.schedule.in_txn();
+        if in_txn && (!cx.is_alone(event) || self.may_let_others_join(cx, own)) {
             own.riders_to_place.insert(id.index());
-        } else {
-            self.place_rider(cx, cpu, own, (id, event));
+            return;
+        }
+        event.data().turn.arrive();
+        if let Some(counter) = counter {
+            self.place_rider_on(cx, (counter, id, event), &cpu.pmi_state, &mut own.shadow);
+        }
+        if !in_txn {
             self.let_others_join(cx, cpu, own, event);
         }
-        true
     }
 
-    /// Closes the txn of a group whose events all share counters of others, and places them.
-    // A function of its own, so that its stack is free in other commits.
-    #[inline(never)]
+    /// Closes the txn of a group whose events all share counters of others, and places those that
+    /// are not placed yet.
+    #[inline]
     pub(super) fn commit_riders(
         &self,
         cx: &Scheduling<'_, Self>,
         cpu: &Cpu,
         own: &mut CallbackState,
     ) {
-        let first = { own.riders_to_place }.next();
         own.schedule.cancel();
+        if !own.riders_to_place.is_empty() {
+            self.commit_group_of_riders(cx, cpu, own);
+        }
+    }
+
+    // A function of its own, so that its stack is free in other commits.
+    #[inline(never)]
+    fn commit_group_of_riders(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+    ) {
+        let first = { own.riders_to_place }.next();
         self.place_riders_of_txn(cx, cpu, own);
         if let Some((_, event)) = first.and_then(|first| event_of(cx, first)) {
             self.let_others_join(cx, cpu, own, event);
@@ -307,6 +337,7 @@ impl Driver {
 
     /// Places the rider `event` on the counter of its head, if that is programmed. Otherwise the
     /// rider is placed [after its head](Self::place_arriving_riders).
+    #[inline(never)]
     fn place_rider(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -323,6 +354,7 @@ impl Driver {
     }
 
     /// Places the rider `event` on `counter`, which is programmed for its head.
+    #[inline(always)]
     fn place_rider_on(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -332,26 +364,32 @@ impl Driver {
     ) {
         let counts = pmi_state.uses.on(counter);
         if !counts.is_shared() {
-            // In this order: once the counter is marked as shared, the count of the owner follows
-            // the total. The owner's count includes all up to the counter's last value, where the
-            // total begins, even if a PMI changes that value before the mark is set.
-            let owner = pmi_state.owner(cx, counter);
-            let total = counts.shared_count.begin(owner.is_some());
-            if let Some((_, owner)) = owner {
-                owner.data().ride.begin(total);
-            }
-            counts.set_shared();
+            Self::begin_sharing(cx, counter, pmi_state);
         }
-        event.data().ride.set_has_owner(true);
         if event.is_stopped() {
+            event.data().ride.set_has_owner(true);
             event::hold(event, counter);
             event.update_userpage();
-        } else {
-            // The event holds the counter once it has begun to count. Otherwise a read, as by a BPF
-            // program on the tracepoint of RDPMC, would add what the counter has counted before.
+        } else if !self.start_riding(cx, (counter, id, event), pmi_state, shadow) {
             self.call_start_on(cx, (counter, id, event), pmi_state, shadow);
         }
         trace::schedule(event, counter.index());
+    }
+
+    /// Begins the total of `counter`, which the first rider arrives on.
+    #[cold]
+    #[inline(never)]
+    fn begin_sharing(cx: &OnCpu<'_, Self>, counter: CounterId, pmi_state: &PmiState) {
+        let counts = pmi_state.uses.on(counter);
+        // In this order: once the counter is marked as shared, the count of the owner follows the
+        // total. The owner's count includes all up to the counter's last value, where the total
+        // begins, even if a PMI changes that value before the mark is set.
+        let owner = pmi_state.owner(cx, counter);
+        let total = counts.shared_count.begin(owner.is_some());
+        if let Some((_, owner)) = owner {
+            owner.data().ride.begin(total);
+        }
+        counts.set_shared();
     }
 
     /// Places the riders whose heads arrive, after the counters are programmed.
@@ -444,11 +482,12 @@ impl Driver {
         }
     }
 
-    /// Starts `event` as a rider and returns true, if the shared `counter` has a started owner and
-    /// `event` is not sampled. Otherwise makes `event` the owner and returns false: the caller
-    /// [starts](Self::call_start_on) the counter for it.
-    // A function of its own, so that its stack is free when the counter is started.
-    #[inline(never)]
+    /// Starts `event` as a rider and returns true, if the shared `counter` has an owner and `event`
+    /// is not sampled. Otherwise, the caller makes the event [the owner](Self::become_owner).
+    ///
+    /// The event holds the counter once it has begun to count. Otherwise a read, as by a BPF
+    /// program on the tracepoint of RDPMC, would add what the counter has counted before.
+    #[inline(always)]
     pub(super) fn start_riding(
         &self,
         cx: &OnCpu<'_, Self>,
@@ -456,29 +495,50 @@ impl Driver {
         pmi_state: &PmiState,
         shadow: &mut Shadow,
     ) -> bool {
+        if event.is_sampling() || pmi_state.owner(cx, counter).is_none() {
+            return false;
+        }
         let riders = &pmi_state.uses.on(counter).shared_count;
         let counts = pmi_state.uses.on(counter);
         let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
         let ride = &event.data().ride;
-        let owner = pmi_state.owner(cx, counter);
-        if owner.is_some() && !event.is_sampling() {
-            ride.begin(counts.total());
-            ride.set_has_owner(true);
-            event::hold(event, counter);
-            riders.insert(id.index());
-            event.update_userpage();
-            if event.is_stopped() {
-                // By an NMI.
-                self.stop_shared(cx, (counter, event), pmi_state, shadow);
-                return true;
-            }
-            if !pmi_state.is_halted(counter) || !riders.remove(id.index()) {
-                return true;
-            }
-            // An NMI has stopped the owner, and so the counter, before it could find this event.
-            Self::update_shadow(pmi_state, shadow);
-            event::leave(event);
-        } else if owner.is_some() {
+        ride.begin(counts.total());
+        ride.set_has_owner(true);
+        event::hold(event, counter);
+        riders.insert(id.index());
+        event.update_userpage();
+        if event.is_stopped() {
+            // By an NMI.
+            self.stop_shared(cx, (counter, event), pmi_state, shadow);
+            return true;
+        }
+        if !pmi_state.is_halted(counter) || !riders.remove(id.index()) {
+            return true;
+        }
+        // An NMI has stopped the owner, and so the counter, before it could find this event.
+        // From here on, the counter has no owner.
+        Self::update_shadow(pmi_state, shadow);
+        event::leave(event);
+        false
+    }
+
+    /// Makes `event`, which does not [ride](Self::start_riding), the owner of the shared `counter`:
+    /// takes the counter from the owner that it has. The caller starts the counter.
+    // A function of its own, so that its stack is free when the counter is started.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn become_owner(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, event): (CounterId, &Event<Self>),
+        pmi_state: &PmiState,
+        shadow: &mut Shadow,
+    ) {
+        let riders = &pmi_state.uses.on(counter).shared_count;
+        let counts = pmi_state.uses.on(counter);
+        let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
+        let ride = &event.data().ride;
+        if pmi_state.owner(cx, counter).is_some() {
             // The counter has to overflow at the end of this event's period. From here on, no NMI
             // changes the owner.
             pmi_state.deactivate(counter);
@@ -504,7 +564,6 @@ impl Driver {
         }
         ride.begin(counts.total());
         ride.set_has_owner(false);
-        false
     }
 
     /// Stops `event` on the shared `counter`, and brings its count up to date. The PMU is disabled.
@@ -516,14 +575,42 @@ impl Driver {
         shadow: &mut Shadow,
     ) {
         let Some(id) = event.id() else { return };
-        let riders = &pmi_state.uses.on(counter).shared_count;
+        if !self.stop_rider(cx, (counter, id, event), pmi_state) {
+            self.stop_owner(cx, (counter, event), pmi_state, shadow);
+        }
+    }
+
+    /// Stops the started rider `event`, and brings its count up to date. Returns `false` if the
+    /// event is no started rider.
+    #[inline(always)]
+    fn stop_rider(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, id, event): (CounterId, EventId, &Event<Self>),
+        pmi_state: &PmiState,
+    ) -> bool {
+        let counts = pmi_state.uses.on(counter);
+        // An NMI may make a rider the owner as long as it is recorded as started.
+        if !counts.shared_count.remove(id.index()) {
+            return false;
+        }
+        let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
+        counts.update(event);
+        true
+    }
+
+    /// Stops `event`, if it is the owner of the shared `counter`, and brings its count up to date.
+    #[inline(never)]
+    fn stop_owner(
+        &self,
+        cx: &OnCpu<'_, Self>,
+        (counter, event): (CounterId, &Event<Self>),
+        pmi_state: &PmiState,
+        shadow: &mut Shadow,
+    ) {
+        let Some(id) = event.id() else { return };
         let counts = pmi_state.uses.on(counter);
         let counts = counts.shared_counter(counter, &self.hardware, cx.irqs());
-        // An NMI may make a rider the owner as long as it is recorded as started.
-        if riders.remove(id.index()) {
-            counts.update(event);
-            return;
-        }
         if pmi_state
             .owner(cx, counter)
             .is_none_or(|(owner, _)| owner != id)
@@ -570,6 +657,51 @@ impl Driver {
     /// disabled.
     #[inline(never)]
     pub(super) fn del_shared(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+        (id, event): (EventId, &Event<Self>),
+    ) {
+        if !self.del_rider(cx, cpu, own, (id, event)) {
+            self.del_sharer(cx, cpu, own, (id, event));
+        }
+    }
+
+    /// [Removes](Self::del_shared) `event` if it is a started rider that is not sampled. Otherwise
+    /// returns `false`.
+    // Inline: most events that share a counter leave so.
+    #[inline(always)]
+    fn del_rider(
+        &self,
+        cx: &PmuDisabled<'_, Self>,
+        cpu: &Cpu,
+        own: &mut CallbackState,
+        (id, event): (EventId, &Event<Self>),
+    ) -> bool {
+        let Some(counter) = event::counter(event).filter(|_| !event.is_stopped()) else {
+            return false;
+        };
+        let data = event.data();
+        let is_rider =
+            !data.demand.key.samples() && self.stop_rider(cx, (counter, id, event), &cpu.pmi_state);
+        if !is_rider {
+            return false;
+        }
+        // From here on, no NMI records it as started: NMIs restart sampled events only.
+        if own.riders.leave(id.index()).is_none() {
+            // The event is the head, and a sampled one the owner.
+            return false;
+        }
+        data.ride.set_has_owner(false);
+        event::leave(event);
+        event.update_userpage();
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn del_sharer(
         &self,
         cx: &PmuDisabled<'_, Self>,
         cpu: &Cpu,

@@ -583,9 +583,19 @@ impl Driver {
         own: &mut CallbackState,
         event: &Event<Self>,
     ) {
-        if self.common.orders_groups && own.rotation.any_alone && cx.is_interval_end() {
+        if self.may_let_others_join(cx, own) {
             self.let_others_join_at_end(cx, cpu, own, event);
         }
+    }
+
+    /// Returns whether [others may join](Self::let_others_join) an event that is placed now.
+    #[inline]
+    pub(super) fn may_let_others_join(
+        &self,
+        cx: &Scheduling<'_, Self>,
+        own: &CallbackState,
+    ) -> bool {
+        own.rotation.any_alone && self.common.orders_groups && cx.is_interval_end()
     }
 
     #[cold]

@@ -78,7 +78,11 @@ impl Driver {
             }
             Way::GuestBranches => shadow.set_virtual_active(counter, true),
             Way::Shared => {
-                return self.start_riding(cx, (counter, id, event), pmi_state, shadow);
+                let rides = self.start_riding(cx, (counter, id, event), pmi_state, shadow);
+                if !rides {
+                    self.become_owner(cx, (counter, event), pmi_state, shadow);
+                }
+                return rides;
             }
         }
         event::hold(event, counter);

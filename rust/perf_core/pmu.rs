@@ -4,6 +4,7 @@
 
 use super::{
     internals_of,
+    rotation,
     InternalOperations,
     IntervalEnd, //
 };
@@ -99,8 +100,10 @@ impl<T: InternalOperations> Extended<T> {
         // was not disabled before, and `cx` does not outlive it.
         unsafe {
             Callbacks::<T>::core_disable(pmu, |cx| {
-                cx.may_be_left_if_exclusive();
-                if let Some(cx) = IntervalEnd::new(cx) {
+                // SAFETY: The PMU is registered, and interrupts are off.
+                let here = rotation::this_context(pmu);
+                cx.may_be_left_if_exclusive(here);
+                if let Some(cx) = IntervalEnd::new(cx, here) {
                     cx.pmu().ops().end_interval(&cx);
                 }
             });

@@ -83,12 +83,23 @@ pub(in crate::perf_core) unsafe fn allow(pmu: *mut bindings::pmu) {
 #[inline]
 pub(in crate::perf_core) unsafe fn is_under_way(pmu: *mut bindings::pmu) -> bool {
     // SAFETY: By this function's requirements.
-    let context = unsafe { this_context(pmu) };
+    unsafe { is_under_way_in(this_context(pmu)) }
+}
+
+/// The same, for the PMU's context `here` of this CPU.
+///
+/// # Safety
+///
+/// `here` must be from [`this_context`], and interrupts still be off.
+#[inline]
+pub(in crate::perf_core) unsafe fn is_under_way_in(
+    here: *mut bindings::perf_cpu_pmu_context,
+) -> bool {
     // `hrtimer_active` is 1 from the start of the timer to the end of its function. During this
     // time, the timer is queued unless the function is running, which it does on this CPU only: the
     // timer is pinned to it.
     // SAFETY: The context is valid.
-    unsafe { (*context).hrtimer_active != 0 && !(*context).hrtimer.is_queued }
+    unsafe { (*here).hrtimer_active != 0 && !(*here).hrtimer.is_queued }
 }
 
 /// Enables `pmu` on this CPU if the perf core has left it disabled.

@@ -45,10 +45,13 @@ use super::{
     InternalOperations,
     OFFER_ALWAYS, //
 };
-use crate::perf::{
-    Event,
-    PmuDisabled,
-    Scheduling, //
+use crate::{
+    bindings,
+    perf::{
+        Event,
+        PmuDisabled,
+        Scheduling, //
+    },
 };
 use core::{
     marker::PhantomData,
@@ -81,6 +84,14 @@ impl<'a, T: InternalOperations> Scheduling<'a, T> {
         // is locked.
         // INVARIANT: This is a leader, in a context that is locked by the type invariant.
         EventGroup(unsafe { (*event.as_raw()).group_leader }, PhantomData)
+    }
+
+    /// Returns whether `event` is the only one of its group.
+    #[inline]
+    pub fn is_alone(&self, event: &Event<T>) -> bool {
+        let event = event.as_raw();
+        // SAFETY: The event is valid. Its group does not change while the context is locked.
+        unsafe { (*event).group_leader == event && (*event).nr_siblings == 0 }
     }
 
     /// Returns whether the event's group is pinned, so that it does not rotate.
@@ -203,9 +214,13 @@ impl<'a, T: InternalOperations> IntervalEnd<'a, T> {
     /// # Safety
     ///
     /// To be called when the perf core itself (`perf_pmu_disable()`) disables a PMU that was not
-    /// disabled before; the result must not outlive the callback.
+    /// disabled before; the result must not outlive the callback. `here` must be the PMU's
+    /// [context](rotation::this_context) of this CPU.
     #[inline]
-    pub(in crate::perf_core) unsafe fn new(cx: PmuDisabled<'a, T>) -> Option<Self> {
+    pub(in crate::perf_core) unsafe fn new(
+        cx: PmuDisabled<'a, T>,
+        here: *mut bindings::perf_cpu_pmu_context,
+    ) -> Option<Self> {
         // While the timer's function runs, the perf core disables the PMU once: in
         // `perf_rotate_context()`, after taking the locks and before anything else. All its other
         // calls are in process context, in scheduler hooks or in other interrupts, none of which
@@ -214,8 +229,8 @@ impl<'a, T: InternalOperations> IntervalEnd<'a, T> {
         // before the PMU is unregistered, the timer looks as if its function were running, and
         // events may stay for long if the module is removed by force: so `is_open()` is checked,
         // too.
-        // SAFETY: The perf core disables a PMU while it is registered, with interrupts off.
-        let under_way = unsafe { rotation::is_under_way(cx.pmu().as_raw()) };
+        // SAFETY: By this function's requirements.
+        let under_way = unsafe { rotation::is_under_way_in(here) };
         // INVARIANT: By the above, `perf_rotate_context()` is running.
         (under_way && cx.pmu().internals().is_open()).then_some(Self(cx))
     }

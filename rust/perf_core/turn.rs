@@ -171,13 +171,18 @@ impl<T: InternalOperations> OnCpu<'_, T> {
     /// Enables the PMU of this CPU soon if an exclusive group is on the CPU: beside it, the perf
     /// core may refuse a pinned group and leave the PMU disabled.
     ///
-    /// To be called when the perf core disables the PMU, which must be registered.
+    /// To be called when the perf core disables the PMU.
+    ///
+    /// # Safety
+    ///
+    /// `here` must be the PMU's [context](rotation::this_context) of this CPU.
     #[inline]
-    pub(in crate::perf_core) fn may_be_left_if_exclusive(&self) {
-        // SAFETY: By this function's requirements, and interrupts are off.
-        let context = unsafe { rotation::this_context(self.pmu().as_raw()) };
-        // SAFETY: The context is valid, and the field is only used on this CPU.
-        if unsafe { (*context).exclusive } != 0 {
+    pub(in crate::perf_core) unsafe fn may_be_left_if_exclusive(
+        &self,
+        here: *mut bindings::perf_cpu_pmu_context,
+    ) {
+        // SAFETY: By this function's requirements; the field is only used on this CPU.
+        if unsafe { (*here).exclusive } != 0 {
             self.may_be_left();
         }
     }

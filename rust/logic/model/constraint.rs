@@ -30,6 +30,23 @@ pub struct Constraint {
 }
 
 impl Constraint {
+    /// Returns whether the constraints are equal.
+    // Compares all flags at once, as each event that shares a counter is compared.
+    #[inline]
+    pub const fn is_equal(&self, other: &Self) -> bool {
+        self.counters.bits() == other.counters.bits() && self.flags() == other.flags()
+    }
+
+    #[inline]
+    const fn flags(&self) -> u32 {
+        u32::from_ne_bytes([
+            self.overlap as u8,
+            self.corrupting as u8,
+            self.pair as u8,
+            self.northbridge as u8,
+        ])
+    }
+
     /// Returns a constraint with `counters` and without flags.
     pub const fn any_of(counters: CounterMask) -> Self {
         Self {

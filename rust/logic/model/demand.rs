@@ -109,7 +109,7 @@ impl Key {
     const GUEST: u64 = 1 << 61;
     const SAMPLES: u64 = 1 << 60;
     /// Six bits: the number of the [bit](Self::bit), which is stored so that it need not be
-    /// computed each time that the event is added.
+    /// computed each time that the event is added. 0 if the event shares no counter.
     const BIT: u32 = 54;
     /// Three bits: why the event shares no counter, as an [`Unshared`].
     const REASON: u32 = 51;
@@ -130,7 +130,10 @@ impl Key {
             key |= Self::GUEST;
         }
         // CAST: more bits.
-        let bit = Self(key).number(64) as u64;
+        let bit = match Self(key).number(64) as u64 {
+            0 => 1,
+            bit => bit,
+        };
         // INVARIANT: At least one of the two bits is set.
         Self(key | bit.wrapping_shl(Self::BIT)).with_samples(samples)
     }
@@ -196,9 +199,10 @@ impl Key {
 
     /// Returns whether events with the two keys can share a counter: the keys are equal, except
     /// that one of the events may be sampled.
+    #[inline]
     pub const fn is_equal(self, other: Self) -> bool {
         let both_sample = self.0 & other.0 & Self::SAMPLES != 0;
-        self.shares() && (self.0 ^ other.0) & !Self::SAMPLES == 0 && !both_sample
+        (self.0 ^ other.0) & !Self::SAMPLES == 0 && self.shares() && !both_sample
     }
 
     /// Returns whether events with the two keys count the same, whether they can share a counter or
@@ -217,6 +221,15 @@ impl Key {
             // CAST: cuts off all but the lower bits of the number, of which the shift takes six.
             true => 1u64.wrapping_shl(self.0.wrapping_shr(Self::BIT) as u32),
         }
+    }
+
+    /// Returns whether `keys` has the [bit](Self::bit) of this key, which is not that of an event
+    /// that shares no counter.
+    #[inline]
+    pub const fn is_in(self, keys: u64) -> bool {
+        // CAST: as in `bit()`.
+        // The number of an event that shares no counter is 0, which no key's bit has.
+        keys.wrapping_shr(self.0.wrapping_shr(Self::BIT) as u32) & 1 != 0
     }
 
     /// Returns a number below `limit`, a power of two above 1: the same for equal keys, mostly
@@ -258,11 +271,12 @@ impl Demand {
     /// Returns whether an event with this demand can ride on the counter of one with the demand
     /// `other`: both count the same, and at most one is sampled. An event for which branches are
     /// recorded does not ride.
+    #[inline]
     pub fn can_ride_on(&self, other: &Self) -> bool {
         self.key.is_equal(other.key)
             && self.lbr_select.is_none()
             && self.requirement == other.requirement
-            && self.constraint == other.constraint
+            && self.constraint.is_equal(&other.constraint)
     }
 
     /// Returns why an event with this demand cannot ride on the counter of one with the demand

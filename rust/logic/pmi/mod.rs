@@ -32,6 +32,9 @@ pub trait Word {
     /// Stores `value` and returns the previous value.
     fn swap(&self, value: u64) -> u64;
 
+    /// Sets `bits`.
+    fn set_bits(&self, bits: u64);
+
     /// Stores `new` if the value is `current`.
     ///
     /// # Errors
@@ -58,6 +61,11 @@ impl Word for AtomicU64 {
     #[inline(always)]
     fn swap(&self, value: u64) -> u64 {
         self.swap(value, Relaxed)
+    }
+
+    #[inline(always)]
+    fn set_bits(&self, bits: u64) {
+        self.fetch_or(bits, Relaxed);
     }
 
     #[inline(always)]

@@ -182,6 +182,7 @@ impl<W: Word> SharedCount<W> {
     }
 
     /// Returns the word with the bit of `id`, and the bit.
+    #[inline]
     fn place(&self, id: usize) -> (&W, u64) {
         // The mask changes no id, and leaves no panic path for the NMI.
         let word = &self.riders[(id / BITS) & (MAX_IDS / BITS - 1)];
@@ -190,16 +191,18 @@ impl<W: Word> SharedCount<W> {
     }
 
     /// Records that the rider `id` is started.
+    #[inline]
     pub fn insert(&self, id: usize) {
         let (word, bit) = self.place(id);
-        update(word, |riders| riders | bit);
+        word.set_bits(bit);
     }
 
     /// Records that the rider `id` is stopped or has become the owner. Returns whether it was
     /// started.
+    #[inline]
     pub fn remove(&self, id: usize) -> bool {
         let (word, bit) = self.place(id);
-        update(word, |riders| riders & !bit) & bit != 0
+        word.load() & bit != 0 && update(word, |riders| riders & !bit) & bit != 0
     }
 
     /// [Removes](Self::remove) a rider that is started, and returns it, so that the caller can make

@@ -90,7 +90,8 @@ impl Iterator for Ids {
 ///
 /// # Invariants
 ///
-/// - `head` has the head of each rider in `riders`. `involved` has the riders and their heads.
+/// - `head` has the head of each rider in `riders`, and `carried` the number of riders of each
+///   event.
 /// - No head is a rider.
 ///
 /// # Examples
@@ -116,16 +117,16 @@ impl Iterator for Ids {
 #[derive(Clone, Copy, Debug)]
 pub struct Riders {
     head: [u8; MAX_IDS],
+    carried: [u8; MAX_IDS],
     riders: Ids,
-    involved: Ids,
 }
 
 impl Riders {
     /// No riders.
     pub const NONE: Self = Self {
         head: [0; MAX_IDS],
+        carried: [0; MAX_IDS],
         riders: Ids::NONE,
-        involved: Ids::NONE,
     };
 
     /// Returns whether there are no riders.
@@ -138,7 +139,13 @@ impl Riders {
     #[inline]
     pub const fn involve(&self, id: Id) -> bool {
         // Mostly, there are no riders.
-        !self.is_empty() && self.involved.contains(id)
+        !self.is_empty() && (self.riders.contains(id) || self.carries(id))
+    }
+
+    /// Returns whether the event `id` has riders.
+    #[inline]
+    const fn carries(&self, id: Id) -> bool {
+        self.carried[id & (MAX_IDS - 1)] != 0
     }
 
     /// Returns the head of the rider `id`; [`None`] if it is no rider.
@@ -163,25 +170,27 @@ impl Riders {
 
     /// Records that the event `id`, which is neither a rider nor a head, rides on the counter of
     /// `head`, which is no rider.
+    #[inline]
     pub const fn join(&mut self, id: Id, head: Id) {
         // INVARIANT: By this function's requirements, `head` is no rider, and `id`, which becomes
         // one, is no head.
         // CAST: below `MAX_IDS`.
         self.head[id & (MAX_IDS - 1)] = head as u8;
         self.riders.insert(id);
-        self.involved.insert(id);
-        self.involved.insert(head);
+        let carried = &mut self.carried[head & (MAX_IDS - 1)];
+        *carried = carried.wrapping_add(1);
     }
 
     /// Removes the rider `id`. Returns its former head; [`None`] if it is no rider.
-    pub fn leave(&mut self, id: Id) -> Option<Id> {
-        let head = self.head_of(id)?;
+    #[inline]
+    pub const fn leave(&mut self, id: Id) -> Option<Id> {
+        let Some(head) = self.head_of(id) else {
+            return None;
+        };
+        // INVARIANT: `head` has a rider less.
         self.riders.remove(id);
-        self.involved.remove(id);
-        if self.of(head).next().is_none() {
-            // INVARIANT: `head` has no riders any more.
-            self.involved.remove(head);
-        }
+        let carried = &mut self.carried[head & (MAX_IDS - 1)];
+        *carried = carried.wrapping_sub(1);
         Some(head)
     }
 
@@ -189,19 +198,9 @@ impl Riders {
     /// if it has no riders.
     pub fn promote(&mut self, head: Id) -> Option<Id> {
         let next = self.of(head).next()?;
-        self.riders.remove(next);
-        let mut others = false;
-        for id in self.riders {
-            if self.head_of(id) == Some(head) {
-                // CAST: below `MAX_IDS`.
-                self.head[id & (MAX_IDS - 1)] = next as u8;
-                others = true;
-            }
-        }
-        // INVARIANT: `next` is a head if it has riders, and `head` has left.
-        self.involved.remove(head);
-        if !others {
-            self.involved.remove(next);
+        self.leave(next);
+        for id in self.take(head) {
+            self.join(id, next);
         }
         Some(next)
     }
@@ -209,24 +208,30 @@ impl Riders {
     /// Lets `head`, which is no rider, and its riders ride on the counter of `other`, which is no
     /// rider either. Returns these new riders of `other`.
     pub fn join_all(&mut self, head: Id, other: Id) -> Ids {
-        let mut moved = Ids::NONE;
-        for id in self.riders {
-            if self.head_of(id) == Some(head) {
-                moved.insert(id);
-            }
-        }
+        let mut moved = self.take(head);
         moved.insert(head);
         for id in moved {
-            // INVARIANT: All riders of `head` join, too, so in the end no rider is a head.
             self.join(id, other);
         }
         moved
     }
 
+    /// Removes all riders of `head`, and returns them.
+    fn take(&mut self, head: Id) -> Ids {
+        let mut taken = Ids::NONE;
+        for id in self.riders {
+            if self.head_of(id) == Some(head) {
+                self.leave(id);
+                taken.insert(id);
+            }
+        }
+        taken
+    }
+
     /// Forgets all riders.
     pub const fn clear(&mut self) {
         self.riders = Ids::NONE;
-        self.involved = Ids::NONE;
+        self.carried = [0; MAX_IDS];
     }
 }
 

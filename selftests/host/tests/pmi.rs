@@ -63,6 +63,10 @@ impl Word for Shared {
         step(|| Word::swap(&self.0, value))
     }
 
+    fn set_bits(&self, bits: u64) {
+        step(|| Word::set_bits(&self.0, bits));
+    }
+
     fn compare_exchange(&self, current: u64, new: u64) -> Result<(), u64> {
         step(|| Word::compare_exchange(&self.0, current, new))
     }

@@ -57,10 +57,13 @@ impl OnCpu {
         let Some(id) = self.events.iter().position(Option::is_none) else {
             return Err(Shortage::more_than(CounterMask::EMPTY).into());
         };
-        let head = match schedule.may_have_equal(demand.key) {
-            true => schedule.equal_event(demand),
-            false => None,
-        };
+        let mut head = None;
+        if schedule.may_have_equal(demand.key) {
+            head = schedule.equal_event(demand).map(|entry| entry.event);
+            if head.is_none() {
+                schedule.forget_keys();
+            }
+        }
         if let Some((head, head_id)) = head.and_then(|head| Some((head, self.ids[head]?))) {
             self.riders.join(id, head_id);
             if demand.key.samples() {

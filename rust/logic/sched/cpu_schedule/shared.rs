@@ -4,6 +4,7 @@
 
 use super::{
     CpuSchedule,
+    Entry,
     SlotSet,
     SLOT_COUNT, //
 };
@@ -16,7 +17,7 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     /// Returns whether the schedule may have an event that is equal to one with this `key`.
     #[inline]
     pub const fn may_have_equal(&self, key: Key) -> bool {
-        self.keys & key.bit() != 0
+        key.is_in(self.keys)
     }
 
     /// Returns the bits of the keys of the events that others can ride on ([`Key::bit`]), and
@@ -25,8 +26,8 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
         self.keys
     }
 
-    /// Returns the event on whose counter an event with this `demand` can ride, also within a txn;
-    /// [`None`] if there is no such event.
+    /// Returns the entry of the event on whose counter an event with this `demand` can ride, also
+    /// within a txn; [`None`] if there is no such event.
     ///
     /// # Examples
     ///
@@ -44,26 +45,41 @@ impl<T: Copy + PartialEq> CpuSchedule<T> {
     ///     ..Constraint::any_of(CounterMask::first_gp(4)).into()
     /// };
     /// schedule.add("branches", event(0xc4, false), None, &Limits::NONE).unwrap();
-    /// assert_eq!(schedule.equal_event(&event(0xc4, true)), Some("branches"));
-    /// assert_eq!(schedule.equal_event(&event(0xc5, false)), None);
+    /// let equal = |event| schedule.equal_event(&event).map(|entry| entry.event);
+    /// assert_eq!(equal(event(0xc4, true)), Some("branches"));
+    /// assert_eq!(equal(event(0xc5, false)), None);
     ///
     /// // Only one of the events on a counter is sampled.
     /// schedule.set_samples("branches", true);
-    /// assert_eq!(schedule.equal_event(&event(0xc4, true)), None);
-    /// assert_eq!(schedule.equal_event(&event(0xc4, false)), Some("branches"));
+    /// let equal = |event| schedule.equal_event(&event).map(|entry| entry.event);
+    /// assert_eq!(equal(event(0xc4, true)), None);
+    /// assert_eq!(equal(event(0xc4, false)), Some("branches"));
     /// ```
+    #[inline]
+    pub fn equal_event(&self, demand: &Demand) -> Option<&Entry<T>> {
+        let mut entries = self.entries();
+        let first = entries.find(|entry| demand.key.is_equal(entry.key))?;
+        // Almost always, an equal key means an equal demand.
+        if demand.can_ride_on(&first.demand()) {
+            return Some(first);
+        }
+        self.next_equal(demand)
+    }
+
     #[cold]
     #[inline(never)]
-    pub fn equal_event(&mut self, demand: &Demand) -> Option<T> {
+    fn next_equal(&self, demand: &Demand) -> Option<&Entry<T>> {
         let mut entries = self.entries();
-        let equal = entries.find(|entry| demand.can_ride_on(&entry.demand()));
-        let equal = equal.map(|entry| entry.event);
-        if equal.is_none() {
-            // The key's bit may be of an event that has left.
-            // INVARIANT: These are the bits of all entries' keys.
-            self.keys = self.entries().fold(0, |keys, it| keys | it.key.bit());
-        }
-        equal
+        entries.find(|entry| demand.can_ride_on(&entry.demand()))
+    }
+
+    /// Forgets the keys of events that have left, so that
+    /// [`may_have_equal`](Self::may_have_equal) finds them no more.
+    #[cold]
+    #[inline(never)]
+    pub fn forget_keys(&mut self) {
+        // INVARIANT: These are the bits of all entries' keys.
+        self.keys = self.entries().fold(0, |keys, it| keys | it.key.bit());
     }
 
     /// Returns the event of another entry, on whose counter `event` and its riders can ride;
