@@ -6,10 +6,15 @@
 # Tests the take-over of the PMU from the built-in driver, and the give-back: the
 # cases that rpmu refuses, that no count is lost, and that both can be repeated.
 # Starts and ends on the built-in driver.
+#
+#	rpmu.rounds=N		the number of times that rpmu is loaded and unloaded
+#				in a row (default: 6; more detect a use after
+#				free more often)
 
 . ./ktap.sh
 
-ROUNDS=20
+ROUNDS=$(cmdline rounds)
+ROUNDS=${ROUNDS:-6}
 BUSY='Device or resource busy'
 
 # hold MODE: opens an event in another process and waits until it counts.
@@ -264,7 +269,7 @@ vm_entry_is_given_back() {
 }
 
 # Takes the PMU over and gives it back, with exact counts on both drivers.
-twenty_rounds() {
+rounds() {
 	round=0
 	while [ "$round" -lt "$ROUNDS" ]; do
 		round=$((round + 1))
@@ -740,7 +745,7 @@ for name in built_in_at_start refused_while_watchdog_on \
 	refused_while_counter_taken users_name_the_owner_of_inherited_events \
 	refused_while_select_taken refused_while_hotplug_state_taken refused_while_module_counts \
 	refused_while_guest_counts refused_beside_mediated_guest mediated_guest_is_refused \
-	vm_entry_is_given_back twenty_rounds \
+	vm_entry_is_given_back rounds \
 	pmu_is_the_same unload_refused_while_task_counted \
 	unload_refused_while_cpu_counted unload_refused_while_debugfs_is_open unload_beside_stuck_ioctl watchdog_on_rpmu \
 	watchdog_after_give_back rdpmc_stays freeze_on_smi_stays branch_records_stay \
