@@ -24,7 +24,6 @@ use crate::logic::{
         EventIndex,
         HardwareId,
         Model,
-        Need,
         Quirk,
         Vendor,
         AMD_ZEN_4,
@@ -77,13 +76,6 @@ impl PmuInfo {
     /// let mut cpuid = Cpuid::intel(4, 4, 3).with_signature(0x506e3);
     /// assert_eq!(PmuInfo::probe(&cpuid, None).unwrap().model.pmu_name, "skylake");
     ///
-    /// cpuid.leaf_1.eax = 0x6fb;
-    /// assert_eq!(
-    ///     PmuInfo::probe(&cpuid, None).unwrap_err().to_string(),
-    ///     "Core 2 is not supported yet: it needs a trial, because the driver has run on no such \
-    ///      CPU; keep the built-in driver"
-    /// );
-    ///
     /// cpuid.leaf_1.eax = 0x106c2;
     /// assert_eq!(
     ///     PmuInfo::probe(&cpuid, None).unwrap_err().to_string(),
@@ -117,12 +109,6 @@ impl PmuInfo {
                 model: cpuid.model(),
             });
         };
-        if !model.is_supported() {
-            return Err(Unsupported::Needs {
-                name: model.name,
-                needs: model.needs,
-            });
-        }
         // Before version 2 there is no GLOBAL_CTRL, which is needed to stop all counters.
         if is_intel && capabilities.version < 2 {
             return Err(Unsupported::Version(capabilities.version));
@@ -439,13 +425,6 @@ pub enum Unsupported {
         /// Display model.
         model: u8,
     },
-    /// A model that needs features that the driver does not have yet.
-    Needs {
-        /// The model's name.
-        name: &'static str,
-        /// The missing features.
-        needs: &'static [Need],
-    },
     /// A version of architectural performance monitoring without GLOBAL_CTRL.
     Version(u8),
 }
@@ -474,11 +453,6 @@ impl fmt::Display for Unsupported {
                 f,
                 "CPU family {family} model {model:#04x} is not supported; keep the built-in driver"
             ),
-            Self::Needs { name, needs } => {
-                write!(f, "{name} is not supported yet: it needs ")?;
-                enumerate(f, needs.iter())?;
-                f.write_str("; keep the built-in driver")
-            }
             Self::Version(version) => write!(
                 f,
                 "architectural performance monitoring version {version} is too old, \
@@ -486,23 +460,6 @@ impl fmt::Display for Unsupported {
             ),
         }
     }
-}
-
-/// Writes "a, b and c".
-fn enumerate<T: fmt::Display>(
-    f: &mut fmt::Formatter<'_>,
-    items: impl Iterator<Item = T> + Clone,
-) -> fmt::Result {
-    let count = items.clone().count();
-    for (i, item) in items.enumerate() {
-        let separator = match i {
-            0 => "",
-            i if i + 1 == count => " and ",
-            _ => ", ",
-        };
-        write!(f, "{separator}{item}")?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

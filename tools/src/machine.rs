@@ -404,8 +404,7 @@ mod tests {
     #[test]
     fn every_list_has_a_machine() {
         for list in lists() {
-            let machine = Machine::of_list(list, Smt::On, false).unwrap();
-            assert!(machine.pmu.model.is_supported());
+            assert!(Machine::of_list(list, Smt::On, false).is_ok());
         }
     }
 

@@ -2,8 +2,6 @@
 
 //! The description of a microarchitecture, a [`Model`].
 
-use core::fmt;
-
 use super::{
     cache_event::CacheEvents,
     data_source::DataSources,
@@ -31,9 +29,6 @@ pub struct Model {
     pub pmu_name: &'static str,
     /// The name in messages.
     pub name: &'static str,
-    /// The features that the model needs and the driver does not have yet. The driver refuses
-    /// machines whose model has needs.
-    pub needs: &'static [Need],
     /// The model's peculiarities that its tables do not show.
     pub quirks: &'static [Quirk],
     /// The model's processors.
@@ -92,11 +87,6 @@ pub struct Model {
 }
 
 impl Model {
-    /// Returns whether the driver has all features that the model needs.
-    pub const fn is_supported(&self) -> bool {
-        self.needs.is_empty()
-    }
-
     /// Returns the topdown metrics of the model, whether or not the CPU has PERF_METRICS.
     pub fn metrics(&self) -> CounterMask {
         let metrics = self.event_constraints.iter().filter(|it| it.is_metric());
@@ -158,21 +148,6 @@ pub enum Acknowledge {
     /// after the counters run again, except on Gracemont and Crestmont; an overflow in between
     /// would raise no NMI.)
     Late,
-}
-
-/// A feature that a model needs and the driver does not have yet. The text continues "it needs".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// A trial: the driver has not run on such a CPU yet, real or emulated.
-    Trial,
-}
-
-impl fmt::Display for Need {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Trial => "a trial, because the driver has run on no such CPU",
-        })
-    }
 }
 
 /// A peculiarity of a model that its tables do not show. Some depend on CPUID.

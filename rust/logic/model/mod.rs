@@ -4,8 +4,8 @@
 //! processors are AMD's Zen.
 //!
 //! A model holds the properties that its processors share. The machine's counters are from CPUID,
-//! and [`PmuInfo`](super::pmu::PmuInfo) combines the two. [`Model::needs`] lists features that the
-//! model needs and the driver does not have yet; the driver refuses such a machine.
+//! and [`PmuInfo`](super::pmu::PmuInfo) combines the two. The driver refuses the processors in
+//! [`WITHOUT_A_TABLE`].
 
 mod amd;
 pub mod cache_event;
@@ -42,7 +42,6 @@ pub use definition::{
     Acknowledge,
     LbrFilter,
     Model,
-    Need,
     Quirk,
     Scope, //
 };
@@ -58,7 +57,6 @@ pub use hardware_event::{
     HardwareId, //
 };
 pub use intel::broadwell::BROADWELL;
-pub use intel::core2::CORE2;
 pub use intel::crestmont::CRESTMONT;
 pub use intel::generic::{
     GENERIC,
@@ -98,7 +96,6 @@ pub use topdown_file::TopdownFile;
 /// and [`GENERIC_V5`], are not in the list: they are for processors for which neither this driver
 /// nor mainline has a table.
 pub const INTEL_MODELS: &[&Model] = &[
-    &CORE2,
     &NEHALEM,
     &WESTMERE,
     &SANDY_BRIDGE,
@@ -134,6 +131,7 @@ pub fn models() -> impl Iterator<Item = &'static &'static Model> + Clone {
 #[rustfmt::skip]
 pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
     (6, 0x0e), // Yonah
+    (6, 0x0f), (6, 0x16), (6, 0x17), (6, 0x1d), // Core 2
     (6, 0x1c), (6, 0x26), (6, 0x27), (6, 0x35), (6, 0x36), // Bonnell, Saltwell
     (6, 0xdd), // Darkmont
     (6, 0x57), (6, 0x85), // Knights Landing, Knights Mill

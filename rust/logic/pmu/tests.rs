@@ -83,7 +83,7 @@ fn a_metric_counts_all_slots_without_perf_metrics() {
 
 #[test]
 fn every_cpuid_model_has_a_model_or_a_refusal() {
-    let mut counts = [0; 3];
+    let mut counts = [0; 2];
     for number in 0..=0xff_u32 {
         let eax = 0x600 | ((number & 0xf) << 4) | ((number >> 4) << 16);
         // CAST: below 256.
@@ -95,13 +95,9 @@ fn every_cpuid_model_has_a_model_or_a_refusal() {
                 assert_eq!(pmu.model.pmu_name, "generic_arch_v2+");
                 counts[0] += 1;
             }
-            (Err(Unsupported::Needs { .. }), Some(model)) => {
-                assert!(!model.is_supported());
-                counts[1] += 1;
-            }
             (Err(Unsupported::Model { .. }), None) => {
                 assert!(WITHOUT_A_TABLE.contains(&(6, number)));
-                counts[2] += 1;
+                counts[1] += 1;
             }
             other => panic!("{number:#x}: {other:?}"),
         }
@@ -179,15 +175,7 @@ fn amd_processors() {
         cpuid.leaf_7.edx = 1 << 15;
         cpuid.leaf_8000_0001.ecx = u32::from(core) << 23;
         (cpuid.leaf_8000_0022.eax, cpuid.leaf_8000_0022.ebx) = v2;
-        let found = match PmuInfo::probe(&cpuid, None) {
-            Ok(pmu) => pmu,
-            Err(unsupported) => {
-                assert!(!model.is_supported(), "{eax:#x}: {unsupported}");
-                let needs = "is not supported yet: it needs";
-                assert!(unsupported.to_string().contains(needs), "{unsupported}");
-                continue;
-            }
-        };
+        let found = probe(&cpuid);
         assert_eq!(found.model.name, model.name, "{eax:#x}");
         let Capabilities {
             interface: found_interface,
@@ -203,16 +191,6 @@ fn amd_processors() {
     let mut none = cpuid(0x00a1_0f11, 0, 0).with_vendor(AMD);
     none.set_amd(true, true);
     assert_eq!(PmuInfo::probe(&none, None).unwrap_err(), Unsupported::NoPmu);
-}
-
-#[test]
-fn models_that_need_more_are_refused() {
-    let refused = PmuInfo::probe(&cpuid(0x6fb, 2, 2), None).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "Core 2 is not supported yet: it needs a trial, because the driver has run on no such CPU; \
-         keep the built-in driver"
-    );
 }
 
 #[test]

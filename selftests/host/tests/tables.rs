@@ -178,7 +178,7 @@ fn every_event_has_mainlines_counters() {
     // Checks that all tables were read completely.
     #[rustfmt::skip]
     assert_eq!(lines, [
-        ("core2", 13), ("nehalem", 11), ("westmere", 7), ("sandybridge", 16), ("sandybridge", 16),
+        ("nehalem", 11), ("westmere", 7), ("sandybridge", 16), ("sandybridge", 16),
         ("ivybridge", 17), ("ivybridge", 17), ("haswell", 13), ("broadwell", 9), ("skylake", 9),
         ("skylake", 9), ("icelake", 25), ("icelake", 25), ("sapphire_rapids", 31),
         ("granite_rapids", 31), ("silvermont", 3), ("goldmont", 3), ("goldmont_plus", 3),
@@ -600,11 +600,7 @@ fn every_model_is_what_mainline_sets_up() {
                 ("intel_pmu_lbr_init_skl()", LbrFilter::Haswell),
             ];
             let filter = filter.into_iter().find(|(call, _)| init.contains(call));
-            // Small cores that rpmu does not support yet have LBR_SELECT, but their models have no
-            // filter.
-            if model.is_supported() {
-                assert_eq!(model.lbr_filter, filter.map(|(_, filter)| filter), "{name}");
-            }
+            assert_eq!(model.lbr_filter, filter.map(|(_, filter)| filter), "{name}");
         }
     }
     assert_eq!(

@@ -72,7 +72,6 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(COUNTERS, &[
 /// Bulldozer, Piledriver, Steamroller, Excavator.
 pub const AMD_15H: Model = Model {
     name: "family 15h",
-    needs: &[],
     cpus: &[Cpus::family(Vendor::Amd, 0x15)],
     event_constraints: EVENT_CONSTRAINTS,
     hardware_events: HARDWARE_EVENTS,

@@ -94,7 +94,6 @@ const EVENT_CONSTRAINTS: &[EventConstraint] = checked(CounterMask::first_gp(4), 
 /// K8, K10 and the cores derived from them, and the small cores of families 14h and 16h.
 pub const AMD_K8: Model = Model {
     name: "K8 to family 14h, family 16h",
-    needs: &[],
     cpus: &[
         Cpus::family(Vendor::Amd, 0x0f),
         Cpus::family(Vendor::Amd, 0x10),

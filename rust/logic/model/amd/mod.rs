@@ -22,7 +22,6 @@ use crate::logic::{
         CyclesAlias,
         HardwareEvents,
         Model,
-        Need,
         Scope, //
     },
     regs::{
@@ -35,7 +34,6 @@ use crate::logic::{
 const COMMON: Model = Model {
     pmu_name: "AMD",
     name: "",
-    needs: &[Need::Trial],
     quirks: &[],
     cpus: &[],
     event_constraints: &[],

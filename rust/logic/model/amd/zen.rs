@@ -115,7 +115,6 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
 /// Zen and Zen+, and Hygon's.
 pub const AMD_ZEN: Model = Model {
     name: "Zen",
-    needs: &[],
     cpus: &[
         Cpus::amd(0x17, 0x00, 0x2f),
         Cpus::amd(0x17, 0x50, 0x5f),
@@ -145,7 +144,6 @@ pub const AMD_ZEN_2: Model = Model {
 /// Zen 4 to Zen 6.
 pub const AMD_ZEN_4: Model = Model {
     name: "Zen 4 to Zen 6",
-    needs: &[],
     cpus: &[
         Cpus::amd(0x19, 0x10, 0x1f),
         Cpus::amd(0x19, 0x60, 0xaf),

@@ -147,7 +147,6 @@ const CACHE_EVENTS: CacheEvents = haswell::CACHE_EVENTS.with(&[
 pub const BROADWELL: Model = Model {
     pmu_name: "broadwell",
     name: "Broadwell",
-    needs: &[],
     quirks: &[],
     cpus: &Cpus::intel([0x3d, 0x47, 0x4f, 0x56]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -104,7 +104,6 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
 pub const CRESTMONT: Model = Model {
     pmu_name: "crestmont",
     name: "Crestmont",
-    needs: &[],
     quirks: &[Quirk::ReferenceCyclesAnywhere, Quirk::LatencyInTwoParts],
     cpus: &Cpus::intel([0xaf, 0xb6]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -68,7 +68,6 @@ const V5_EVENT_CONSTRAINTS: &[EventConstraint] = checked(GP.union(CounterMask::f
 pub const GENERIC: Model = Model {
     pmu_name: "generic_arch_v2+",
     name: "Architectural",
-    needs: &[],
     quirks: &[],
     cpus: &Cpus::intel([]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -195,7 +195,6 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
 pub const GOLDEN_COVE: Model = Model {
     pmu_name: "sapphire_rapids",
     name: "Sapphire Rapids",
-    needs: &[],
     quirks: &[
         Quirk::ReferenceCyclesAnywhere,
         Quirk::LatencyInTwoParts,

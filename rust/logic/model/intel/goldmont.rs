@@ -155,7 +155,6 @@ const PLUS_TOPDOWN_FILES: &[TopdownFile] = &[
 pub const GOLDMONT: Model = Model {
     pmu_name: "goldmont",
     name: "Goldmont",
-    needs: &[],
     quirks: &[],
     cpus: &Cpus::intel([0x5c, 0x5f]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -113,7 +113,6 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
 pub const GRACEMONT: Model = Model {
     pmu_name: "gracemont",
     name: "Gracemont",
-    needs: &[],
     quirks: &[Quirk::ReferenceCyclesAnywhere, Quirk::LatencyInTwoParts],
     cpus: &Cpus::intel([0xbe]),
     event_constraints: EVENT_CONSTRAINTS,

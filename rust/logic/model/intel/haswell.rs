@@ -185,7 +185,6 @@ pub(in crate::logic::model) const TSX_FILES: &[(&str, &str)] = &[
 pub const HASWELL: Model = Model {
     pmu_name: "haswell",
     name: "Haswell",
-    needs: &[],
     quirks: &[Quirk::AbortRecordedTwice],
     cpus: &Cpus::intel([0x3c, 0x3f, 0x45, 0x46]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -179,7 +179,6 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
 pub const ICE_LAKE: Model = Model {
     pmu_name: "icelake",
     name: "Ice Lake",
-    needs: &[],
     quirks: &[],
     cpus: &Cpus::intel([0x7d, 0x7e, 0x8c, 0x8d, 0xa7]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -138,7 +138,6 @@ const CACHE_EVENTS: CacheEvents = sandy_bridge::CACHE_EVENTS.with(&[
 pub const IVY_BRIDGE: Model = Model {
     pmu_name: "ivybridge",
     name: "Ivy Bridge",
-    needs: &[],
     quirks: &[Quirk::StatusSticks],
     cpus: &Cpus::intel([0x3a]),
     event_constraints: EVENT_CONSTRAINTS,

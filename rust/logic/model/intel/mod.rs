@@ -3,7 +3,6 @@
 //! The models of Intel's processors: data only.
 
 pub(super) mod broadwell;
-pub(super) mod core2;
 pub(super) mod crestmont;
 pub(super) mod generic;
 pub(super) mod golden_cove;

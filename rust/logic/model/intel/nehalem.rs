@@ -182,7 +182,6 @@ pub(in crate::logic::model) const CLEARING_EVENTS: &[u64] = &[
 pub const NEHALEM: Model = Model {
     pmu_name: "nehalem",
     name: "Nehalem",
-    needs: &[],
     quirks: &[Quirk::BranchMissesExecuted, Quirk::StatusSticks],
     cpus: &Cpus::intel([0x1a, 0x1e, 0x2e]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -204,7 +204,6 @@ pub(in crate::logic::model) const TOPDOWN_FILES: &[TopdownFile] = &[
 pub const SANDY_BRIDGE: Model = Model {
     pmu_name: "sandybridge",
     name: "Sandy Bridge",
-    needs: &[],
     quirks: &[Quirk::StatusSticks],
     cpus: &Cpus::intel([0x2a]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -116,7 +116,6 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
 pub const SILVERMONT: Model = Model {
     pmu_name: "silvermont",
     name: "Silvermont",
-    needs: &[],
     quirks: &[],
     cpus: &Cpus::intel([0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x75]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -166,7 +166,6 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
 pub const SKYLAKE: Model = Model {
     pmu_name: "skylake",
     name: "Skylake",
-    needs: &[],
     quirks: &[],
     cpus: &Cpus::intel([0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -94,7 +94,6 @@ const TOPDOWN_FILES: &[TopdownFile] = &[
 pub const TREMONT: Model = Model {
     pmu_name: "Tremont",
     name: "Tremont",
-    needs: &[],
     quirks: &[],
     cpus: &Cpus::intel([0x86, 0x96, 0x9c]),
     event_constraints: EVENT_CONSTRAINTS,

@@ -126,7 +126,6 @@ const CACHE_EVENTS: CacheEvents = nehalem::CACHE_EVENTS.with(&[
 pub const WESTMERE: Model = Model {
     pmu_name: "westmere",
     name: "Westmere",
-    needs: &[],
     quirks: &[Quirk::StatusSticks],
     cpus: &Cpus::intel([0x25, 0x2c, 0x2f]),
     event_constraints: EVENT_CONSTRAINTS,
