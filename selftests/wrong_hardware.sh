@@ -49,11 +49,10 @@ stays_out() {
 	return 1
 }
 
-# Core 2, Bonnell, Alder Lake
 models_that_are_not_driven() {
-	for model in 0x0f 0x1c 0x97; do
-		stays_out $((model * MODEL)) 'is not supported.*keep the built-in driver' || return
-	done
+	stays_out $((0x0f * MODEL)) 'Core 2 is not supported yet: it needs a table of its events; keep the built-in driver' &&
+		stays_out $((0x97 * MODEL)) 'Alder Lake is not .*: it needs a PMU for each kind of cores; keep' &&
+		stays_out $((0xdd * MODEL)) 'Clearwater Forest is not .*: it needs a table of its events, CPUID leaf 0x23 and arch.* PEBS; keep'
 }
 
 hybrid_cpu() {

@@ -24,12 +24,12 @@ use crate::logic::{
         EventIndex,
         HardwareId,
         Model,
+        NotDriven,
         Quirk,
         Vendor,
         AMD_ZEN_4,
         GENERIC,
-        GENERIC_V5,
-        WITHOUT_A_TABLE, //
+        GENERIC_V5, //
     },
     regs::{
         counter::{
@@ -79,7 +79,7 @@ impl PmuInfo {
     /// cpuid.leaf_1.eax = 0x106c2;
     /// assert_eq!(
     ///     PmuInfo::probe(&cpuid, None).unwrap_err().to_string(),
-    ///     "CPU family 6 model 0x1c is not supported; keep the built-in driver"
+    ///     "Bonnell is not supported yet: it needs a table of its events; keep the built-in driver"
     /// );
     /// ```
     pub fn probe(cpuid: &Cpuid, perf_capabilities: Option<u64>) -> Result<Self, Unsupported> {
@@ -88,9 +88,6 @@ impl PmuInfo {
             return Err(Unsupported::Vendor(VendorName(cpuid.vendor())));
         };
         let is_intel = vendor == Vendor::Intel;
-        if is_intel && cpuid.is_hybrid() {
-            return Err(Unsupported::Hybrid);
-        }
         let capabilities = if is_intel {
             Capabilities::decode(cpuid, perf_capabilities)
         } else {
@@ -103,6 +100,14 @@ impl PmuInfo {
                 Unsupported::NoPmu
             });
         };
+        if is_intel {
+            if let Some(cpu) = NotDriven::find(cpuid.family(), cpuid.model()) {
+                return Err(Unsupported::NotDriven(cpu));
+            }
+            if cpuid.is_hybrid() {
+                return Err(Unsupported::Hybrid);
+            }
+        }
         let Some(model) = find_model(vendor, cpuid, capabilities.version) else {
             return Err(Unsupported::Model {
                 family: cpuid.family(),
@@ -386,7 +391,6 @@ fn find_model(vendor: Vendor, cpuid: &Cpuid, version: u8) -> Option<&'static Mod
     match models().find(|model| model.is_for(vendor, family, number)) {
         Some(model) => Some(model),
         None if vendor != Vendor::Intel => (family > 0x1a).then_some(&AMD_ZEN_4),
-        None if WITHOUT_A_TABLE.contains(&(family, number)) => None,
         None if version < 5 => Some(&GENERIC),
         None => Some(&GENERIC_V5),
     }
@@ -411,14 +415,15 @@ impl fmt::Display for VendorName {
 pub enum Unsupported {
     /// The CPU is not Intel's, AMD's or Hygon's: the driver does not know the interface of its PMU.
     Vendor(VendorName),
-    /// Cores of different kinds, each with a PMU of its own.
+    /// Cores of different kinds, each with a PMU of its own, on a CPU that mainline does not know.
     Hybrid,
     /// No usable PMU in CPUID, on bare metal: leaf 0xA, or 0x8000_0022 of AMD's processors.
     NoPmu,
     /// No usable PMU in CPUID, in a virtual machine.
     NoVirtualPmu,
-    /// A CPU that needs a table of its own, which is missing: an Intel CPU for which mainline has
-    /// one, or an AMD CPU of an old family or an unknown model.
+    /// An Intel CPU that mainline drives and this driver does not.
+    NotDriven(&'static NotDriven),
+    /// An AMD CPU of an old family or an unknown model, for which there is no table.
     Model {
         /// Display family.
         family: u16,
@@ -449,6 +454,7 @@ impl fmt::Display for Unsupported {
                 "this virtual machine has no PMU; \
                  start it with one (QEMU: -accel kvm -cpu host,pmu=on)",
             ),
+            Self::NotDriven(cpu) => write!(f, "{cpu}; keep the built-in driver"),
             Self::Model { family, model } => write!(
                 f,
                 "CPU family {family} model {model:#04x} is not supported; keep the built-in driver"

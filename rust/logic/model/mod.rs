@@ -5,7 +5,7 @@
 //!
 //! A model holds the properties that its processors share. The machine's counters are from CPUID,
 //! and [`PmuInfo`](super::pmu::PmuInfo) combines the two. The driver refuses the processors in
-//! [`WITHOUT_A_TABLE`].
+//! [`NOT_DRIVEN`].
 
 mod amd;
 pub mod cache_event;
@@ -21,6 +21,7 @@ pub mod extra_registers;
 mod hardware_event;
 mod intel;
 pub mod memory_files;
+mod not_driven;
 pub mod pebs_events;
 mod topdown_file;
 
@@ -90,6 +91,11 @@ pub use intel::skylake::{
 };
 pub use intel::tremont::TREMONT;
 pub use intel::westmere::WESTMERE;
+pub use not_driven::{
+    Need,
+    NotDriven,
+    NOT_DRIVEN, //
+};
 pub use topdown_file::TopdownFile;
 
 /// Intel's models: big cores by age, then small cores by age. The architectural models, [`GENERIC`]
@@ -125,25 +131,6 @@ pub const AMD_MODELS: &[&Model] = &[&AMD_K8, &AMD_15H, &AMD_ZEN, &AMD_ZEN_2, &AM
 pub fn models() -> impl Iterator<Item = &'static &'static Model> + Clone {
     INTEL_MODELS.iter().chain(AMD_MODELS)
 }
-
-/// Intel's CPUs, by family and model, for which mainline has a table and this driver does not. The
-/// architectural model would be wrong for them.
-#[rustfmt::skip]
-pub const WITHOUT_A_TABLE: &[(u16, u8)] = &[
-    (6, 0x0e), // Yonah
-    (6, 0x0f), (6, 0x16), (6, 0x17), (6, 0x1d), // Core 2
-    (6, 0x1c), (6, 0x26), (6, 0x27), (6, 0x35), (6, 0x36), // Bonnell, Saltwell
-    (6, 0xdd), // Darkmont
-    (6, 0x57), (6, 0x85), // Knights Landing, Knights Mill
-    (19, 0x01), // Diamond Rapids
-    (6, 0x97), (6, 0x9a), // Alder Lake
-    (6, 0xb7), (6, 0xba), (6, 0xbf), // Raptor Lake
-    (6, 0xaa), (6, 0xac), // Meteor Lake
-    (6, 0xb5), (6, 0xc5), (6, 0xc6), // Arrow Lake
-    (6, 0xbd), // Lunar Lake
-    (6, 0xcc), (6, 0xd5), // Panther Lake, Wildcat Lake
-    (18, 0x01), (18, 0x03), // Nova Lake
-];
 
 #[cfg(test)]
 mod tests;

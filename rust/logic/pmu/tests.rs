@@ -10,6 +10,7 @@ use crate::logic::{
         AMD_ZEN_2,
         GOLDEN_COVE,
         NEHALEM,
+        NOT_DRIVEN,
         WESTMERE, //
     },
     regs::counter::CounterMask, //
@@ -95,8 +96,8 @@ fn every_cpuid_model_has_a_model_or_a_refusal() {
                 assert_eq!(pmu.model.pmu_name, "generic_arch_v2+");
                 counts[0] += 1;
             }
-            (Err(Unsupported::Model { .. }), None) => {
-                assert!(WITHOUT_A_TABLE.contains(&(6, number)));
+            (Err(Unsupported::NotDriven(cpu)), None) => {
+                assert!(cpu.family == 6 && cpu.numbers.contains(&number));
                 counts[1] += 1;
             }
             other => panic!("{number:#x}: {other:?}"),
@@ -137,12 +138,75 @@ fn unsupported_machines() {
         (hybrid, "hybrid CPUs"),
         (no_pmu, "describes no PMU in CPUID leaf 0xA; look"),
         (no_virtual_pmu, "this virtual machine has no PMU; start"),
-        (cpuid(0x106c2, 3, 4), "family 6 model 0x1c is not"),
-        (cpuid(0x00400f10, 6, 4), "family 19 model 0x01 is not"),
         (cpuid(0x306c3, 1, 4), "version 1 is too old"),
     ] {
         let refused = PmuInfo::probe(&cpuid, None).unwrap_err();
         assert!(refused.to_string().contains(text), "{refused}");
+    }
+}
+
+/// Processors that mainline drives are named, with and without the hybrid bit.
+#[test]
+fn processors_that_are_not_driven_are_named_with_their_needs() {
+    for (eax, hybrid, text) in [
+        (0x6ec, false, "Core Duo is not supported yet: it needs counters without GLOBAL_CTRL"),
+        (0x6fb, false, "Core 2 is not supported yet: it needs a table of its events"),
+        (
+            0xd06d0,
+            false,
+            "Clearwater Forest is not supported yet: it needs a table of its events, CPUID leaf \
+             0x23 and architectural PEBS",
+        ),
+        (
+            0x40_0f10,
+            false,
+            "Diamond Rapids is not supported yet: it needs a table of its events, CPUID leaf 0x23, \
+             offmodule response and architectural PEBS",
+        ),
+        (
+            0xc06c0,
+            true,
+            "Panther Lake is not supported yet: it needs a table of its events, a PMU for each \
+             kind of cores, CPUID leaf 0x23, ten general-purpose counters and architectural PEBS",
+        ),
+        (
+            0x30_0f10,
+            true,
+            "Nova Lake is not supported yet: it needs a table of its events, a PMU for each kind \
+             of cores, CPUID leaf 0x23, offmodule response and architectural PEBS",
+        ),
+        (
+            0x90670,
+            false,
+            "Alder Lake is not supported yet: it needs a PMU for each kind of cores",
+        ),
+        // Panther Lake-R, which mainline does not know.
+        (
+            0xe0650,
+            true,
+            "hybrid CPUs (different kinds of cores) are not supported",
+        ),
+    ] {
+        let mut cpuid = cpuid(eax, 5, 8);
+        cpuid.leaf_7.edx = u32::from(hybrid) << 15;
+        let refused = PmuInfo::probe(&cpuid, None).unwrap_err();
+        let text = format!("{text}; keep the built-in driver");
+        assert_eq!(refused.to_string(), text, "{eax:#x}");
+    }
+    // A virtual machine without a PMU says so.
+    let mut none = cpuid(0x90670, 0, 0);
+    none.leaf_1.ecx = 1 << 31;
+    let refused = PmuInfo::probe(&none, None).unwrap_err();
+    assert_eq!(refused, Unsupported::NoVirtualPmu);
+}
+
+#[test]
+fn every_processor_that_is_not_driven_has_a_need() {
+    for cpu in NOT_DRIVEN {
+        assert!(!cpu.needs.is_empty(), "{}", cpu.name);
+        let found = |number: &u8| NotDriven::find(cpu.family, *number) == Some(cpu);
+        assert!(cpu.numbers.iter().all(found), "{}", cpu.name);
+        assert!(cpu.to_string().len() < 220, "{cpu}");
     }
 }
 
