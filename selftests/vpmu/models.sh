@@ -43,6 +43,7 @@ models=(
 	'EPYC-Milan:Fam17h+ core perfctr, AMD PMU driver:6::'
 	'EPYC-Genoa:Fam17h+ 16-deep LBR, core perfctr, AMD PMU driver:6::version:                   2'
 	'EPYC-Genoa,family=26,model=2:Fam17h+ 16-deep LBR, core perfctr, AMD PMU driver:6::version:                   2'
+	'EPYC-Genoa,family=26,model=80:Fam17h+ 16-deep LBR, core perfctr, AMD PMU driver:6::version:                   2'
 )
 
 # The commands for the guest. The quotes inside words keep the echoed commands from looking like output.

@@ -40,6 +40,7 @@ fn list_of(cpu: &str) -> &'static str {
         "Opteron_G3,family=21,model=2" => "amdfam15h",
         "EPYC-Rome" => "amdzen2",
         "EPYC-Genoa" => "amdzen4",
+        "EPYC-Genoa,family=26,model=80" => "amdzen6",
         _ => panic!("no event list is known for {cpu}"),
     }
 }
