@@ -71,6 +71,7 @@ bool vpmu_realize(X86CPU *cpu, Error **errp)
         .threads_per_core = env->topo_info.threads_per_core,
         .defects = cpu->vpmu_defects,
         .pebs = cpu->vpmu_pebs,
+        .profile = cpu->vpmu_profile,
     };
     const char *error;
 

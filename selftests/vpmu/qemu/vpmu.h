@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* To be increased with every change of the interface. */
-#define VPMU_ABI 10
+#define VPMU_ABI 11
 
 /*
  * Indices of the array of counts: retired instructions and other events. An
@@ -120,6 +120,8 @@ struct vpmu_config {
     const char *defects;
     /* PEBS is available. */
     bool pebs;
+    /* What a hypervisor leaves of the PMU for its guests; NULL: all of it. */
+    const char *profile;
 };
 
 struct vpmu_ops {

@@ -24,6 +24,7 @@ use crate::accounting::Accounting;
 use crate::branch::Branch;
 use crate::model;
 use crate::pmu::Pmu;
+use crate::profile;
 use crate::sample::{
     Memory,
     Sample, //
@@ -38,7 +39,7 @@ use crate::{
     Fault, //
 };
 
-const ABI: u32 = 10;
+const ABI: u32 = 11;
 
 const DONE: u32 = 0;
 const FAULT: u32 = 1;
@@ -66,6 +67,7 @@ pub(crate) struct Config {
     threads_per_core: u32,
     defects: *const c_char,
     pebs: bool,
+    profile: *const c_char,
 }
 
 /// `struct vpmu_sample`.
@@ -168,11 +170,11 @@ unsafe fn pmu<'a>(vpmu: *const Vpmu) -> &'a mut Pmu {
 unsafe extern "C" fn create(config: *const Config, error: *mut *const c_char) -> *mut Vpmu {
     // SAFETY: By `vpmu.h`, `config` points to a valid configuration.
     let config = unsafe { &*config };
-    let defects = (!config.defects.is_null()).then(|| {
+    let string = |it: *const c_char| {
         // SAFETY: By `vpmu.h` it is a string unless it is NULL.
-        unsafe { CStr::from_ptr(config.defects) }
-    });
-    match make(config, defects) {
+        (!it.is_null()).then(|| unsafe { CStr::from_ptr(it) })
+    };
+    match make(config, string(config.defects), string(config.profile)) {
         Ok(pmu) => Box::into_raw(Box::new(Vpmu {
             apic_id: config.apic_id,
             accounting: pmu.accounting(),
@@ -186,7 +188,11 @@ unsafe extern "C" fn create(config: *const Config, error: *mut *const c_char) ->
     }
 }
 
-fn make(config: &Config, defects: Option<&CStr>) -> Result<Pmu, &'static CStr> {
+fn make(
+    config: &Config,
+    defects: Option<&CStr>,
+    profile: Option<&CStr>,
+) -> Result<Pmu, &'static CStr> {
     let threads = config.threads_per_core;
     if !matches!(threads, 1 | 2) {
         return Err(c"a core must have one or two threads");
@@ -204,6 +210,14 @@ fn make(config: &Config, defects: Option<&CStr>) -> Result<Pmu, &'static CStr> {
         .or_insert_with(|| Core::on(NODE.get_or_init(Arc::default).clone(), threads));
     let thread = Thread::new(core.clone(), index as usize);
     let mut pmu = Pmu::on(thread, model, defects).of_type(core_type);
+    if let Some(name) = profile {
+        let profile = profile::find(&name.to_string_lossy())?;
+        if core_type.is_some() {
+            // KVM: `kvm_init_pmu_capability()`.
+            return Err(c"guests of hypervisors on hybrid processors have no PMU");
+        }
+        pmu = pmu.with_profile(profile);
+    }
     if config.pebs {
         pmu = pmu.with_pebs().ok_or(c"this CPU has no PEBS")?;
     }
@@ -435,6 +449,7 @@ mod tests {
             threads_per_core: 2,
             defects: std::ptr::null(),
             pebs: false,
+            profile: std::ptr::null(),
         };
         let mut error = std::ptr::null();
         let mut value = 0;
@@ -474,6 +489,7 @@ mod tests {
                     threads_per_core,
                     defects: std::ptr::null(),
                     pebs: true,
+                    profile: std::ptr::null(),
                 };
                 let mut error = std::ptr::null();
                 let mut regs = [0; 4];
@@ -488,6 +504,39 @@ mod tests {
     }
 
     #[test]
+    fn profiles_are_checked() {
+        // Haswell and Alder Lake, in cores of their own.
+        for (apic_id, model, profile, exists) in [
+            (0x80, 60, c"few", true),
+            (0x82, 60, c"most", false),
+            (0x84, 151, c"few", false),
+        ] {
+            let config = Config {
+                family: 6,
+                model,
+                stepping: 2,
+                apic_id,
+                threads_per_core: 2,
+                defects: std::ptr::null(),
+                pebs: false,
+                profile: profile.as_ptr(),
+            };
+            let mut error = std::ptr::null();
+            let mut regs = [0; 4];
+            // SAFETY: There is one thread, and all pointers are to this stack or from `create`.
+            unsafe {
+                let vpmu = (vpmu_ops.create)(&config, &mut error);
+                assert_eq!(vpmu.is_null(), !exists, "{profile:?}");
+                assert_eq!(error.is_null(), exists, "{profile:?}");
+                if exists {
+                    (vpmu_ops.cpuid)(vpmu, 0xa, 0, regs.as_mut_ptr());
+                    assert_eq!((regs[0] >> 8) & 0xff, 2);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn threads_of_a_core_share_it() {
         let config = |apic_id, defects| Config {
             family: 6,
@@ -497,6 +546,7 @@ mod tests {
             threads_per_core: 2,
             defects,
             pebs: false,
+            profile: std::ptr::null(),
         };
         let mut error = std::ptr::null();
         let mut value = 0;

@@ -8,7 +8,8 @@
 //! `build/` converts the vendors' event lists.
 //!
 //! ```text
-//!   ffi ── pmu ──┬── select ──┬── model ──┬── event ── share ── retired
+//!   ffi ── pmu ──┬── profile
+//!                ├── select ──┬── model ──┬── event ── share ── retired
 //!                │            │           └── defect
 //!                ├── counter ─┴── share
 //!                ├── shared, accounting, inject
@@ -27,6 +28,7 @@
 //! | a register | `pmu/msr.rs` or `pmu/amd/msr.rs` (number), `pmu/reserved.rs` (bits), `pmu/access.rs` (effect) |
 //! | a feature with its own state, such as LBR (`pmu/lbr.rs`) | a file in `pmu/` |
 //! | a processor with several types of cores | a `Hybrid` in `model/intel/`; each logical CPU has the model of its core |
+//! | what a hypervisor leaves of a PMU | a constant in `profile.rs`, its effect in `pmu/` |
 //! | a defect | a field in `defect.rs`, and its effect in `pmu/` |
 
 mod accounting;
@@ -39,6 +41,7 @@ mod ffi;
 pub mod inject;
 pub mod model;
 pub mod pmu;
+pub mod profile;
 pub mod retired;
 pub mod sample;
 mod select;

@@ -19,12 +19,14 @@ pub use hybrid::{
 pub use spec::Model;
 pub(crate) use spec::{
     Amd,
+    General,
     Lbr,
     LbrFormat,
     Offcore,
     Pebs,
     PebsFormat,
     Sampled,
+    Vendor,
     CAP_FW_WRITE,
     CAP_PERF_METRICS,
     CAP_SMM_FREEZE,

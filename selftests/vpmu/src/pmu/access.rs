@@ -45,7 +45,7 @@ use crate::Fault;
 impl Pmu {
     /// Reads an MSR. Returns `None` if it is not a register of the PMU.
     pub fn rdmsr(&self, msr: u32) -> Option<Result<u64, Fault>> {
-        let register = decode(self, msr)?;
+        let register = self.register(msr)?;
         let result = self.read(register);
         self.account(msr, register, |accesses| &accesses.reads, result.is_err());
         Some(result)
@@ -53,7 +53,7 @@ impl Pmu {
 
     /// Writes an MSR. Returns `None` if it is not a register of the PMU.
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), Fault>> {
-        let register = decode(self, msr)?;
+        let register = self.register(msr)?;
         let result = self.write(register, value);
         if result.is_ok() {
             self.disarm(register);
@@ -62,6 +62,13 @@ impl Pmu {
         self.restart_lbr_cycles();
         self.account(msr, register, |accesses| &accesses.writes, result.is_err());
         Some(result)
+    }
+
+    /// Returns the register with this number; `None` if it is not the PMU's, or if a hypervisor
+    /// ignores accesses to it, as QEMU does for all registers that it does not know.
+    fn register(&self, msr: u32) -> Option<Msr> {
+        let ignored = self.profile.is_some_and(|it| it.absent_ignored);
+        decode(self, msr).filter(|register| !(ignored && *register == Msr::Absent))
     }
 
     /// Reads a counter by RDPMC: `ecx` is the number of a general counter or, with bit 30, of a
@@ -143,7 +150,11 @@ impl Pmu {
             }
             Msr::Fixed(index) if self.fixed_is_stuck(index) => {}
             Msr::Fixed(index) => {
-                self.regs.fixed[index].set(checked(value, self.model.counter_mask())?)
+                let bits = match self.profile {
+                    Some(profile) if profile.lenient => !0,
+                    _ => self.model.counter_mask(),
+                };
+                self.regs.fixed[index].set(checked(value, bits)?);
             }
             Msr::FixedCtrl => self.regs.fixed_ctrl = checked(value, self.fixed_ctrl_bits())?,
             Msr::Metrics => self.write_metrics(checked(value, self.metrics_bits())?),

@@ -46,6 +46,6 @@ impl Pmu {
 
     /// Returns whether the delivery of a PMI masks LVTPC.
     pub fn pmi_masks(&self) -> bool {
-        self.model.amd().is_none()
+        self.model.amd().is_none() && self.profile.is_none_or(|it| it.masks)
     }
 }

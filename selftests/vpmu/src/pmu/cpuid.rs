@@ -42,7 +42,11 @@ impl Pmu {
                     None => (0, 0),
                 };
                 let eax = self.injected.signature(eax);
-                [eax, ebx, ecx | PDCM | dtes64, edx | ds]
+                let pdcm = match self.profile {
+                    Some(profile) if !profile.has_capabilities() => 0,
+                    _ => PDCM,
+                };
+                [eax, ebx, ecx | pdcm | dtes64, edx | ds]
             }
             (7, 0) => {
                 let tfa = u32::from(self.defects.tfa) * TSX_FORCE_ABORT;

@@ -81,14 +81,20 @@ pub(super) fn decode(pmu: &Pmu, msr: u32) -> Option<Msr> {
         }
         0x1d9 => Some(Msr::DebugCtl),
         0x329 => if_present(pmu.metrics() != 0, Msr::Metrics),
-        0x345 => Some(Msr::Capabilities),
+        0x345 => {
+            let profile = pmu.profile.is_none_or(|it| it.has_capabilities());
+            if_present(profile, Msr::Capabilities)
+        }
         0x38d => Some(Msr::FixedCtrl),
         0x38e => Some(Msr::Status),
         0x38f => Some(Msr::Ctrl),
         0x390 => Some(Msr::StatusReset),
         0x391 => if_present(version_4, Msr::StatusSet),
         0x392 => if_present(version_4, Msr::InUse),
-        0x3f6 => if_present(pmu.model.list.load_latency != 0, Msr::LdLat),
+        0x3f6 => {
+            let latency = pmu.model.list.load_latency != 0 && pmu.profile.is_none();
+            if_present(latency, Msr::LdLat)
+        }
         0x3f7 => if_present(pmu.model.frontend != 0, Msr::Frontend),
         0x1328 | 0x1329 => {
             let index = (msr - 0x1328) as usize;

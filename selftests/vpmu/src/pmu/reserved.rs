@@ -72,7 +72,7 @@ impl Pmu {
         if !self.model.pin_control {
             bits &= !SELECT_PC;
         }
-        if !self.model.any_thread {
+        if !self.has_any_thread() {
             bits &= !ANY_THREAD;
         }
         if self.is_adaptive() {
@@ -81,10 +81,18 @@ impl Pmu {
         bits
     }
 
+    /// Returns whether AnyThread can be set. No hypervisor lets its guests count other threads.
+    fn has_any_thread(&self) -> bool {
+        self.model.any_thread && self.profile.is_none()
+    }
+
     /// Returns the bits of IA32_DEBUGCTL that can be written without a fault.
     pub(super) fn debugctl_bits(&self) -> u64 {
         if self.model.amd().is_some() {
             return !0;
+        }
+        if let Some(profile) = self.profile {
+            return profile.debugctl_ignored;
         }
         let smm = if self.capabilities() & CAP_SMM_FREEZE != 0 {
             FREEZE_WHILE_SMM
@@ -95,8 +103,11 @@ impl Pmu {
     }
 
     /// Returns the bits of IA32_DEBUGCTL that ignore writes: with architectural LBR, LBR reads as
-    /// zero. AMD's registers ignore reserved bits.
+    /// zero. AMD's registers ignore reserved bits, and hypervisors others.
     pub(super) fn debugctl_ignored(&self) -> u64 {
+        if let Some(profile) = self.profile {
+            return profile.debugctl_ignored;
+        }
         match self.model.lbr {
             Some(lbr) if lbr.format == LbrFormat::Architectural => DEBUGCTL_LBR,
             Some(lbr) if lbr.format == LbrFormat::Amd => !DEBUGCTL_WRITABLE,
@@ -116,7 +127,7 @@ impl Pmu {
 
     /// Returns the writable bits of IA32_FIXED_CTR_CTRL.
     pub(super) fn fixed_ctrl_bits(&self) -> u64 {
-        let field = if self.model.any_thread {
+        let field = if self.has_any_thread() {
             FIXED_WRITABLE
         } else {
             FIXED_WRITABLE & !FIXED_ANY_THREAD
@@ -136,6 +147,11 @@ impl Pmu {
         } else {
             0
         };
-        self.counter_bits() | STATUS_OVERFLOWS | version_4
+        // KVM (`intel_pmu_refresh()`) and Xen reserve Ovf_Uncore.
+        let overflows = match self.profile {
+            Some(_) => OVF_DS_BUFFER,
+            None => STATUS_OVERFLOWS,
+        };
+        self.counter_bits() | overflows | version_4
     }
 }

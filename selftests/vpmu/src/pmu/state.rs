@@ -17,6 +17,7 @@ use crate::model::{
     Model,
     Pebs, //
 };
+use crate::profile::Profile;
 use crate::shared::{
     Core,
     Thread, //
@@ -34,6 +35,8 @@ pub struct Pmu {
     pub(super) defects: Defects,
     /// Precise sampling, if it is switched on.
     pub(super) pebs: Option<Pebs>,
+    /// What a hypervisor leaves of the PMU, if it is a guest's. `model` has nothing else then.
+    pub(super) profile: Option<&'static Profile>,
     /// State shared with the sibling thread.
     pub(super) thread: Thread,
     /// The errors that the guest has injected.
@@ -73,6 +76,7 @@ impl Pmu {
             regs: Registers::new(generals, model.counter_mask()),
             defects,
             pebs: None,
+            profile: None,
             thread,
             injected: Injected::default(),
             pending: Pending::default(),
@@ -98,9 +102,26 @@ impl Pmu {
         Some(Pmu { pebs, ..self })
     }
 
+    /// Makes this the PMU of a hypervisor's guest, in its reset state.
+    pub fn with_profile(self, profile: &'static Profile) -> Self {
+        let threads = self.thread.per_core();
+        // A CPU lives as long as the emulator.
+        let model = Box::leak(Box::new(profile.of(self.model, threads)));
+        let mut pmu = Pmu {
+            profile: Some(profile),
+            ..Pmu::on(self.thread, model, Defects::NONE)
+        };
+        pmu.reset();
+        pmu
+    }
+
     /// Handles RESET. INIT does not change MSRs (SDM vol. 3, 10.1). The accounting continues.
     pub fn reset(&mut self) {
         self.regs = Registers::new(self.generals, self.model.counter_mask());
+        let disabled = self.profile.is_some_and(|it| !it.enabled_at_reset);
+        if disabled && self.model.amd().is_none() {
+            self.regs.global_ctrl = 0;
+        }
         self.thread.reset();
         self.injected = Injected::default();
         self.pending = Pending::default();

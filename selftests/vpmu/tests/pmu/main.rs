@@ -10,6 +10,7 @@ mod injected;
 mod lbr;
 mod models;
 mod pebs;
+mod profile;
 mod threads;
 mod topdown;
 
