@@ -70,6 +70,9 @@ static const struct {
 
 static unsigned int branch_per_pass(int i)
 {
+	/* Nehalem and Westmere have events for three kinds of branches only. */
+	if (i > 2 && (cpu_model() == MODEL_NEHALEM || cpu_model() == MODEL_WESTMERE))
+		return 0;
 	return is_amd() ? amd_branch_event[i].per_pass : branch_event[i].per_pass;
 }
 
@@ -87,6 +90,9 @@ static __u64 branch_config(int i)
 /* Two events that Haswell counts on counter 2 only. */
 #define L1D_PEND_MISS_PENDING	0x0148
 #define STALLS_L1D_PENDING	0x0c000ca3	/* Skylake: STALLS_L1D_MISS */
+
+/* Why virtual machines with few counters skip a test. */
+#define FEW_COUNTERS	"the test needs four general-purpose counters"
 
 FIXTURE(multiplex)
 {
@@ -292,6 +298,8 @@ TEST_F(multiplex, both_on_counter_2)
 {
 	double share = cpu_model() == MODEL_HASWELL ? 50.0 : 100.0;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	if (!is_haswell_or_skylake())
 		SKIP(return, "the counters of this CPU's events are not known to the test");
 	share_counter_2(_metadata, false, share, share);
@@ -302,6 +310,8 @@ TEST_F(multiplex, pinned_on_counter_2)
 {
 	double left = cpu_model() == MODEL_HASWELL ? 0.0 : 100.0;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	if (!is_haswell_or_skylake())
 		SKIP(return, "the counters of this CPU's events are not known to the test");
 	share_counter_2(_metadata, true, 100.0, left);
@@ -348,6 +358,8 @@ TEST_F(multiplex, behind_one_that_never_counts)
 	struct sharer event[3] = {};
 	double behind = driver_takes_turns() ? 100.0 : 50.0;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	if (cpu_model() != MODEL_HASWELL)
 		SKIP(return, "no two events of this CPU need the same counter");
 	open_on_counter_2(_metadata, &event[0], true, 100.0);
@@ -366,6 +378,8 @@ TEST_F(multiplex, behind_one_just_enabled)
 	struct one_count count;
 	int i;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	if (cpu_model() != MODEL_HASWELL)
 		SKIP(return, "no two events of this CPU need the same counter");
 	if (!driver_takes_turns())
@@ -396,6 +410,8 @@ TEST_F(multiplex, no_event_starves)
 	struct sharer event[7] = {};
 	int i;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	if (cpu_model() != MODEL_HASWELL)
 		SKIP(return, "no three events that need the same counter");
 	if (!driver_takes_turns())
@@ -514,6 +530,8 @@ TEST_F(multiplex, exclusive_led_by_software)
 	struct one_count alone, other;
 	int i, taken, fds[5];
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	if (!is_haswell_or_skylake())
 		SKIP(return, "no event for one counter is known");
 	ASSERT_TRUE(forbid_rotation());
@@ -555,6 +573,8 @@ TEST_F(multiplex, led_by_software)
 	struct sharer event[10] = {};
 	int lead[5];
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	ASSERT_GE(5, nr);
 	for (i = 0; i < nr; i++) {
 		lead[i] = perf_open_self(&attr, -1);
@@ -627,6 +647,8 @@ TEST_F(multiplex, leader_is_joined_at_once)
 	int i, j, lead, sibling[2], fds[12], nr;
 	struct one_count before, after;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	for (i = 0; i < 20; i++) {
 		nr = open_threes(_metadata, fds);
 		/* Opened disabled, because a move would disable it again. */
@@ -673,6 +695,8 @@ TEST_F(multiplex, led_by_software_does_not_pass)
 	int i, nr, lead, fds[12], last[2];
 	struct one_count count[2];
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	ASSERT_TRUE(forbid_rotation());
 	nr = open_threes(_metadata, fds);
 	clock.disabled = 0;
@@ -708,9 +732,12 @@ TEST_F(multiplex, group_without_room_delays_no_other)
 	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
 	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
 	int i, lead, sibling, single, nr = gp_counters(), fds[16];
-	int pinned = open_on(sched_getcpu(), RAW_BRANCHES, true);
+	int pinned;
 	struct one_count count;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
+	pinned = open_on(sched_getcpu(), RAW_BRANCHES, true);
 	ASSERT_LE(0, pinned);
 	ASSERT_GE(16, nr);
 	/* While the group has fewer events, it fits. */
@@ -784,11 +811,15 @@ static void behind_one_that_never_fits(struct __test_metadata *_metadata, bool e
 
 TEST_F(multiplex, exclusive_behind_one_that_never_fits)
 {
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	behind_one_that_never_fits(_metadata, true);
 }
 
 TEST_F(multiplex, led_by_software_behind_one_that_never_fits)
 {
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	behind_one_that_never_fits(_metadata, false);
 }
 
@@ -801,9 +832,12 @@ TEST_F(multiplex, leader_with_a_sibling_that_is_off)
 	struct perf_event_attr clock = counting(PERF_TYPE_SOFTWARE,
 						PERF_COUNT_SW_TASK_CLOCK);
 	struct perf_event_attr attr = counting_anywhere(PERF_TYPE_RAW, RAW_BRANCHES);
-	int lead, sibling, fds[10], nr = open_rotating(_metadata, fds);
+	int lead, sibling, fds[10], nr;
 	struct one_count count;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
+	nr = open_rotating(_metadata, fds);
 	lead = perf_open_self(&clock, -1);
 	ASSERT_LE(0, lead);
 	sibling = perf_open_self(&attr, lead);
@@ -990,6 +1024,8 @@ TEST_F(multiplex, control_groups)
 {
 	struct hierarchy groups;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	open_groups(_metadata, &groups, CGROUPS, 150);
 	busy_groups(_metadata, &groups, CGROUPS);
 	close_groups(_metadata, &groups, CGROUPS, 100.0 / 1.5);
@@ -1018,6 +1054,8 @@ TEST_F(multiplex, tasks_that_switch)
 	int fds[CGROUPS][MOST_EVENTS], i, nr = 0;
 	pid_t pid[CGROUPS];
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	for (i = 0; i < CGROUPS; i++) {
 		pid[i] = fork_helper();
 		ASSERT_LE(0, pid[i]);
@@ -1107,6 +1145,8 @@ TEST_F(multiplex, watchdog_on_its_fixed_counter)
 	struct sharer event[2] = {};
 	__u64 running;
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	if (cpu_model() != MODEL_HASWELL)
 		SKIP(return, "no two events of this CPU need the same counter");
 	ASSERT_LE(0, open_watchdog(sched_getcpu(), &page));
@@ -1137,6 +1177,8 @@ TEST_F(multiplex, watchdog_on_counter_2)
 	struct perf_event_mmap_page *page;
 	struct sharer event[2] = {};
 
+	if (gp_counters() < 4)
+		SKIP(return, FEW_COUNTERS);
 	if (cpu_model() != MODEL_HASWELL)
 		SKIP(return, "no two events of this CPU need the same counter");
 	ASSERT_LE(0, open_watchdog(cpu, &page));

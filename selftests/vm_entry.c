@@ -18,6 +18,8 @@
 
 #define MODULE		"./vm_entry.ko"
 #define DEVICE		"/dev/vm_entry"
+/* A virtual machine may have no branch records. */
+#define CAPS_BRANCHES	CPU_PMU "/caps/branches"
 #define LOOPS		100000UL
 /*
  * The instructions that vm_entry.ko's guest executes, including its last write
@@ -567,7 +569,7 @@ FIXTURE_SETUP(snapshot)
 	self->fd = -1;
 	if (access(MODULE, R_OK))
 		SKIP(return, "needs " MODULE);
-	if (is_amd() && !amd_lbr())
+	if (access(CAPS_BRANCHES, F_OK))
 		SKIP(return, "the CPU does not record branches");
 	self->copies = mmap(wanted, COPIES * COPY_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -917,7 +919,7 @@ FIXTURE_SETUP(guest_branches)
 	self->fd = -1;
 	if (access(MODULE, R_OK))
 		SKIP(return, "needs " MODULE);
-	if (!has_call_stacks() || cpu_model() >= MODEL_GOLDEN_COVE)
+	if (!has_call_stacks() || cpu_model() >= MODEL_GOLDEN_COVE || access(CAPS_BRANCHES, F_OK))
 		SKIP(return, "KVM gives guests no branch stack on this CPU");
 	ASSERT_TRUE(load_module(MODULE, ""));
 	self->fd = open(DEVICE, O_RDWR | O_CLOEXEC);
