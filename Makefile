@@ -50,7 +50,7 @@ plan-test:
 vpmu-test:
 	@status=0; \
 	for part in "scripts/test vpmu" selftests/vpmu/snapshot.sh selftests/vpmu/idle.sh selftests/vpmu/bare.sh selftests/vpmu/models.sh \
-			selftests/vpmu/repeat.sh selftests/vpmu/package.sh; do \
+			selftests/vpmu/profiles.sh selftests/vpmu/repeat.sh selftests/vpmu/package.sh; do \
 		$$part || { status=1; echo "rpmu: failed: $$part" >&2; }; \
 	done; \
 	exit $$status
@@ -121,7 +121,8 @@ help:
 	@echo "make test           run all tests, on the host and in guests (scripts/test --help: the streams);"
 	@echo "                    RETRY=1 runs test programs that failed in a guest once more"
 	@echo "make miri           run the logic's unit tests in Miri, with your own nightly Rust toolchain"
-	@echo "make vpmu-test      test the emulated PMU: its model, its registers and the built-in driver on all CPU models"
+	@echo "make vpmu-test      test the emulated PMU: its model, its registers, the built-in driver on all CPU models, and"
+	@echo "                    both drivers on what hypervisors give their guests"
 	@echo "make vpmu-package   pack the emulated PMU for tests of other PMU code (Documentation/emulated-pmu.md)"
 	@echo "make vpmu-speed     measure the cost of the emulated PMU: QEMU's CPU time with it and without"
 	@echo "make accept         run the reference cases on every CPU model, both drivers side by side;"
