@@ -177,6 +177,10 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
     };
     let mut with = |what: &str, smt, no_force_abort| {
         let new = Machine::of_list(machine.list, smt, no_force_abort);
+        let new = new.and_then(|new| match machine.guest {
+            Some(guest) => new.as_guest(guest),
+            None => Ok(new),
+        });
         if let Some(new) = new.ok().filter(|new| !has_no_part(new)) {
             add(what.to_owned(), &|changed| changed.machine = new);
         }
@@ -191,7 +195,7 @@ fn candidates(request: &Request) -> Vec<(String, Request)> {
             machine.no_force_abort,
         );
     }
-    if machine.smt != Smt::Off {
+    if machine.smt != Smt::Off && machine.guest.is_none() {
         with(
             "disable SMT in the firmware",
             Smt::Off,

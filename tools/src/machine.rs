@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The machine to plan for: a CPU model and its threads per core.
+//! The machine to plan for: a CPU model and its threads per core, or a virtual machine on such a
+//! CPU.
 //!
 //! This module builds the CPUID leaves of such a machine, and [`PmuInfo::probe`] decodes them as in
 //! the driver: a model that the driver refuses is refused here, too.
@@ -12,10 +13,16 @@ use crate::data::{
 use crate::logic::capabilities::Cpuid;
 use crate::logic::model::{
     models,
+    Model,
     Quirk,
     Vendor, //
 };
+use crate::logic::open::attr::Attributes;
+use crate::logic::open::configure;
+use crate::logic::open::event::Event;
 use crate::logic::pmu::PmuInfo;
+use crate::logic::refusal::Refusal;
+use crate::logic::regs::counter::CounterMask;
 use serde::Serialize;
 
 /// Hardware threads of a core.
@@ -42,6 +49,17 @@ pub struct Machine {
     /// Set if TSX reserves counter 3: the CPU has TSX_FORCE_ABORT, and `allow_tsx_force_abort`
     /// is 0.
     pub no_force_abort: bool,
+    /// The virtual machine's share of the PMU; `None` on bare metal.
+    pub guest: Option<Guest>,
+}
+
+/// The counters of a virtual machine. `None` stands for the processor's, up to three fixed ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guest {
+    /// Number of general-purpose counters.
+    pub gp: Option<u8>,
+    /// Number of fixed counters.
+    pub fixed: Option<u8>,
 }
 
 /// The reason why a machine cannot be planned for.
@@ -51,6 +69,8 @@ pub enum NoMachine {
     Unknown(String),
     /// The model has no `allow_tsx_force_abort`.
     NoForceAbort(&'static str),
+    /// A virtual machine cannot have these counters, for this reason.
+    Counters(String),
     /// The driver refuses the machine, for this reason.
     Unsupported(String),
 }
@@ -217,7 +237,7 @@ impl Machine {
         if no_force_abort && model.pmu_name != "skylake" {
             return Err(NoMachine::NoForceAbort(list.name));
         }
-        let traits = Traits::of(model.pmu_name, model.has(Quirk::BranchMissesExecuted));
+        let traits = Traits::of(model);
         let cpuid = cpuid(list, traits, smt, no_force_abort);
         let capabilities = perf_capabilities(model.pmu_name, traits.metrics);
         let pmu = PmuInfo::probe(&cpuid, Some(capabilities)).map_err(|why| unsupported(&why))?;
@@ -226,7 +246,73 @@ impl Machine {
             pmu,
             smt,
             no_force_abort,
+            guest: None,
         })
+    }
+
+    /// Returns this machine as seen by a virtual machine on it: version 2 of architectural
+    /// performance monitoring, no PEBS, no branch records, no topdown metrics and no extra
+    /// registers. Mainline: `kvm_init_pmu_capability()`, `arch/x86/kvm/pmu.c`.
+    ///
+    /// # Errors
+    ///
+    /// [`NoMachine::Counters`] if the processor has fewer counters.
+    pub fn as_guest(self, guest: Guest) -> Result<Self, NoMachine> {
+        const VERSION: u32 = 2;
+        const MOST_FIXED: u8 = 3;
+        const FULL_WIDTH_WRITE: u64 = 1 << 13;
+        let name = self.list.name;
+        let present = self.pmu.capabilities.counters;
+        // CAST: at most 64.
+        let number = |counters: CounterMask| counters.iter().count() as u8;
+        let most_gp = number(present.gp());
+        let most_fixed = number(present.fixed()).min(MOST_FIXED);
+        let gp = guest.gp.unwrap_or(most_gp);
+        let fixed = guest.fixed.unwrap_or(most_fixed);
+        if gp == 0 || gp > most_gp {
+            return Err(NoMachine::Counters(format!(
+                "--counters: {name} has 1 to {most_gp} general-purpose counters"
+            )));
+        }
+        if fixed > most_fixed {
+            return Err(NoMachine::Counters(format!(
+                "--fixed: virtual machines on {name} have at most {most_fixed} fixed counters"
+            )));
+        }
+        let cpuid = if vendor(self.list.family) == Vendor::Amd {
+            // CPUID only shows whether there are six.
+            if ![AMD_LEGACY_GP, AMD_CORE_GP].contains(&gp) {
+                return Err(NoMachine::Counters(format!(
+                    "--counters: virtual machines on AMD's processors have {AMD_LEGACY_GP} or \
+                     {AMD_CORE_GP} counters"
+                )));
+            }
+            let mut cpuid = amd_cpuid(self.list);
+            cpuid.set_amd(gp == AMD_CORE_GP, false);
+            cpuid
+        } else {
+            let traits = Traits::of(self.pmu.model);
+            let mut cpuid = Cpuid::intel(VERSION, gp.into(), fixed.into())
+                .with_model(6, self.list.cpuid_model.into());
+            cpuid.leaf_a.ebx = traits.absent;
+            cpuid
+        };
+        let pmu = PmuInfo::probe(&cpuid.with_hypervisor(), Some(FULL_WIDTH_WRITE))
+            .map_err(|why| NoMachine::Unsupported(why.to_string()))?;
+        Ok(Self {
+            pmu,
+            guest: Some(guest),
+            ..self
+        })
+    }
+
+    /// Returns the event that the driver makes of `attr`.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal.
+    pub fn configure(&self, attr: &Attributes) -> Result<Event, Refusal> {
+        configure(&self.pmu, attr, |_| self.guest.is_none(), || true)
     }
 
     /// Returns whether the core's other thread is online.
@@ -257,6 +343,10 @@ fn perf_capabilities(pmu_name: &str, metrics: bool) -> u64 {
     pebs | (u64::from(metrics) << PERF_METRICS_AVAILABLE)
 }
 
+/// AMD's counters without PerfCtrExtCore, and with it.
+const AMD_LEGACY_GP: u8 = 4;
+const AMD_CORE_GP: u8 = 6;
+
 /// Values of CPUID and IA32_PERF_CAPABILITIES that differ between models.
 #[derive(Clone, Copy)]
 struct Traits {
@@ -282,12 +372,13 @@ impl Traits {
     };
 
     /// Returns the values of a microarchitecture (SDM vol. 3, 20.3; errata for the absent events).
-    fn of(pmu_name: &str, branch_misses_absent: bool) -> Self {
+    fn of(model: &Model) -> Self {
+        let branch_misses_absent = model.has(Quirk::BranchMissesExecuted);
         let old = Self {
             version: 3,
             ..Self::SKYLAKE
         };
-        match pmu_name {
+        match model.pmu_name {
             "nehalem" => Self {
                 gp: [4, 4],
                 // Erratum AAJ80, and the reference cycles.
@@ -364,7 +455,6 @@ fn amd_cpuid(list: List) -> Cpuid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logic::regs::counter::CounterMask;
 
     fn counters(name: &str, smt: Smt) -> CounterMask {
         Machine::new(name, smt, false)
@@ -398,6 +488,62 @@ mod tests {
             assert_eq!(counters(name, Smt::On).bits(), on, "{name}");
             assert_eq!(counters(name, Smt::Offline).bits(), on, "{name}");
             assert_eq!(counters(name, Smt::Off).bits(), off, "{name}");
+        }
+    }
+
+    /// Returns the counters of a virtual machine, as bits.
+    fn of_guest(name: &str, gp: Option<u8>, fixed: Option<u8>) -> Result<u64, NoMachine> {
+        let machine = Machine::new(name, Smt::On, false)?.as_guest(Guest { gp, fixed })?;
+        Ok(machine.pmu.capabilities.counters.bits())
+    }
+
+    #[test]
+    fn guests_have_what_they_are_given() {
+        for (name, gp, fixed, counters) in [
+            ("haswell", None, None, 0x7_0000_000f),
+            ("haswell", Some(4), Some(0), 0xf),
+            ("haswell", Some(2), Some(1), 0x1_0000_0003),
+            // Slots are not for guests.
+            ("icelakex", None, None, 0x7_0000_00ff),
+            ("spr", Some(4), None, 0x7_0000_000f),
+            ("zen4", None, None, 0x3f),
+            ("zen4", Some(4), Some(0), 0xf),
+            ("amdfam16h", None, None, 0xf),
+        ] {
+            assert_eq!(
+                of_guest(name, gp, fixed),
+                Ok(counters),
+                "{name} {gp:?} {fixed:?}"
+            );
+        }
+        for (name, gp, fixed) in [
+            ("haswell", Some(0), None),
+            ("haswell", Some(5), None),
+            ("icelakex", None, Some(4)),
+            ("zen2", Some(5), None),
+            ("zen2", None, Some(1)),
+        ] {
+            let refused = of_guest(name, gp, fixed);
+            assert!(
+                matches!(refused, Err(NoMachine::Counters(_))),
+                "{name} {gp:?} {fixed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn guests_have_counters_only() {
+        for list in lists() {
+            let machine = Machine::of_list(list, Smt::On, false).unwrap();
+            let guest = machine.as_guest(Guest::default()).unwrap();
+            let capabilities = guest.pmu.capabilities;
+            assert_eq!(guest.pmu.max_precise(), 0, "{}", list.name);
+            assert!(guest.pmu.lbr.is_none(), "{}", list.name);
+            assert!(capabilities.metrics.is_empty() && !capabilities.any_thread);
+            assert_eq!(
+                capabilities.absent_events,
+                machine.pmu.capabilities.absent_events
+            );
         }
     }
 

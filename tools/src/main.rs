@@ -24,11 +24,11 @@ use rpmu_plan::live::{
     Live, //
 };
 use rpmu_plan::logic::open::attr::Leader;
-use rpmu_plan::logic::open::configure;
 use rpmu_plan::logic::sched::assign::Policy;
 use rpmu_plan::machine::{
     aliases,
     similar,
+    Guest,
     Machine,
     NoMachine,
     Smt, //
@@ -91,6 +91,8 @@ struct ListArguments {
     /// Two hardware threads per core, or one.
     #[arg(long, value_enum, default_value_t = Threads::On)]
     smt: Threads,
+    #[command(flatten)]
+    guest: GuestArguments,
     /// List only events whose name contains this.
     pattern: Option<String>,
 }
@@ -106,16 +108,18 @@ struct PlanArguments {
     /// Show the events on the running rpmu's counters, and a plan for these events. With DIR, read
     /// the files of debugfs, procfs and sysfs below DIR.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "/")]
-    #[arg(conflicts_with_all = ["model", "event", "smt", "watchdog", "no_force_abort", "sibling", "beside", "policy", "share", "interval", "duration", "record", "svg", "html"])]
+    #[arg(conflicts_with_all = ["model", "event", "smt", "counters", "fixed", "watchdog", "no_force_abort", "sibling", "beside", "policy", "share", "interval", "duration", "record", "svg", "html"])]
     live: Option<PathBuf>,
     /// Two hardware threads per core, or one.
     #[arg(long, value_enum, default_value_t = Threads::On)]
     smt: Threads,
+    #[command(flatten)]
+    guest: GuestArguments,
     /// The NMI watchdog is on: it counts cycles on every CPU.
     #[arg(long)]
     watchdog: bool,
     /// A Skylake with allow_tsx_force_abort=0, where TSX reserves counter 3.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["counters", "fixed"])]
     no_force_abort: bool,
     /// Events that another command counts on the same CPU, at the same time. Each repeated option
     /// is one more command.
@@ -150,6 +154,27 @@ struct PlanArguments {
     /// Print an HTML page with the picture and the text.
     #[arg(long)]
     html: bool,
+}
+
+/// A virtual machine, if there is one of these.
+#[derive(Args)]
+struct GuestArguments {
+    /// Plan for a virtual machine with this many general-purpose counters.
+    #[arg(long, value_name = "N")]
+    counters: Option<u8>,
+    /// Plan for a virtual machine with this many fixed counters.
+    #[arg(long, value_name = "N")]
+    fixed: Option<u8>,
+}
+
+impl GuestArguments {
+    fn guest(&self) -> Option<Guest> {
+        let guest = Guest {
+            gp: self.counters,
+            fixed: self.fixed,
+        };
+        (guest != Guest::default()).then_some(guest)
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -228,8 +253,18 @@ fn completions(shell: Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-fn machine(model: &str, smt: Threads, no_force_abort: bool) -> Result<Machine, Wrong> {
-    Machine::new(model, smt.into(), no_force_abort).map_err(|why| {
+fn machine(
+    model: &str,
+    smt: Threads,
+    no_force_abort: bool,
+    guest: &GuestArguments,
+) -> Result<Machine, Wrong> {
+    let machine = Machine::new(model, smt.into(), no_force_abort);
+    let machine = machine.and_then(|machine| match guest.guest() {
+        Some(guest) => machine.as_guest(guest),
+        None => Ok(machine),
+    });
+    machine.map_err(|why| {
         Wrong(match why {
             NoMachine::Unknown(name) => {
                 let similar = match &similar(&name)[..] {
@@ -241,7 +276,7 @@ fn machine(model: &str, smt: Threads, no_force_abort: bool) -> Result<Machine, W
             NoMachine::NoForceAbort(name) => {
                 format!("--no-force-abort: {name} has no allow_tsx_force_abort; only Skylake cores have it")
             }
-            NoMachine::Unsupported(text) => text,
+            NoMachine::Counters(text) | NoMachine::Unsupported(text) => text,
         })
     })
 }
@@ -290,7 +325,12 @@ fn plan(arguments: &PlanArguments) -> Result<ExitCode, Wrong> {
         return show_live(root, arguments.json);
     }
     let model = arguments.model.as_deref().unwrap_or_default();
-    let machine = machine(model, arguments.smt, arguments.no_force_abort)?;
+    let machine = machine(
+        model,
+        arguments.smt,
+        arguments.no_force_abort,
+        &arguments.guest,
+    )?;
     let tool = match arguments.record {
         true => Tool::Record,
         false => Tool::Stat,
@@ -336,7 +376,7 @@ fn plan(arguments: &PlanArguments) -> Result<ExitCode, Wrong> {
 }
 
 fn list(arguments: &ListArguments) -> Result<ExitCode, Wrong> {
-    let machine = machine(&arguments.model, arguments.smt, false)?;
+    let machine = machine(&arguments.model, arguments.smt, false, &arguments.guest)?;
     let pattern = arguments
         .pattern
         .as_deref()
@@ -351,7 +391,7 @@ fn list(arguments: &ListArguments) -> Result<ExitCode, Wrong> {
         // As in a group led by slots, in which metrics count.
         attr.leader = Leader::Slots;
         found = true;
-        let counters = match configure(&machine.pmu, &attr, |_| true, || true) {
+        let counters = match machine.configure(&attr) {
             Ok(event) => counter_names(machine.pmu.constraint(event.select).counters),
             Err(refusal) => format!("- ({refusal})"),
         };

@@ -16,7 +16,6 @@ use crate::logic::open::attr::{
     Attributes,
     EventType, //
 };
-use crate::logic::open::configure;
 use crate::logic::regs::event_select::EventSelect;
 use crate::machine::{
     Machine,
@@ -348,7 +347,7 @@ fn apply(attr: &mut Attributes, modifiers: &Modifiers, machine: &Machine, tool: 
                 precise_ip: *level,
                 ..*attr
             };
-            let event = configure(&machine.pmu, &attr, |_| true, || true);
+            let event = machine.configure(&attr);
             let constraint = event.map(|event| event.constraint(&machine.pmu));
             constraint.is_ok_and(|constraint| !constraint.counters.is_empty())
         };

@@ -15,7 +15,6 @@ use crate::logic::open::attr::{
     Leader,
     LOAD_LATENCY_AUXILIARY, //
 };
-use crate::logic::open::configure;
 use crate::logic::open::topdown::SLOTS;
 use crate::logic::refusal::{
     Errno,
@@ -267,7 +266,7 @@ fn open_event(
             Some(select) if select.code() == SLOTS => Leader::Slots,
             _ => Leader::Other,
         };
-        match configure(&machine.pmu, &attr, |_| true, || true) {
+        match machine.configure(&attr) {
             Ok(configured) => {
                 let select = configured.select;
                 let constraint = configured.constraint(&machine.pmu);

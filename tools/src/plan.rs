@@ -10,7 +10,6 @@ use crate::logic::open::attr::{
     Attributes,
     EventType, //
 };
-use crate::logic::open::configure;
 use crate::logic::sched::assign::Policy;
 use crate::machine::Machine;
 use crate::names::Wanted;
@@ -93,7 +92,7 @@ impl fmt::Display for Shown {
 /// the driver refuses the event.
 pub fn watchdog(machine: &Machine) -> Option<Demand> {
     let attr = Attributes::counting(EventType::Hardware, 0);
-    let event = configure(&machine.pmu, &attr, |_| true, || true).ok()?;
+    let event = machine.configure(&attr).ok()?;
     let constraint = machine.pmu.constraint(event.select);
     Some(Demand {
         // It samples, with a period of about ten seconds.

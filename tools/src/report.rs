@@ -76,6 +76,9 @@ pub struct MachineReport {
     pub name: &'static str,
     /// Hardware threads of a core: `on` (two), `offline` (two, one of them offline) or `off` (one).
     pub smt: Smt,
+    /// Set for a virtual machine.
+    #[serde(skip_serializing_if = "is_false")]
+    pub guest: bool,
     /// The counters of a thread.
     pub counters: Vec<String>,
     /// The driver's policy.
@@ -219,6 +222,7 @@ impl MachineReport {
             model: list.name,
             name: pmu.model.name,
             smt: *smt,
+            guest: request.machine.guest.is_some(),
             counters: pmu
                 .capabilities
                 .counters

@@ -56,9 +56,10 @@ fn head(report: &Report, out: &mut String) -> fmt::Result {
     let gp = machine.counters.len() - fixed;
     writeln!(
         out,
-        "{} ({}), {threads}: {gp} general-purpose and {fixed} fixed counters\npolicy={}{}{}, rotation every {} ms, {} s of runtime",
+        "{} ({}){}, {threads}: {gp} general-purpose and {fixed} fixed counters\npolicy={}{}{}, rotation every {} ms, {} s of runtime",
         machine.name,
         machine.model,
+        if machine.guest { ", virtual machine" } else { "" },
         machine.policy,
         if machine.policy == "rpmu" && !machine.share { ", share=0" } else { "" },
         if machine.watchdog { ", NMI watchdog on" } else { "" },

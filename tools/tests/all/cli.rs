@@ -78,6 +78,14 @@ fn mistakes_are_explained() {
             ],
             &["no other thread"],
         ),
+        (
+            &["-m", "haswell", "-e", "cycles", "--counters", "5"],
+            &["haswell has 1 to 4 general-purpose counters"],
+        ),
+        (
+            &["list", "-m", "icelakex", "--fixed", "4"],
+            &["at most 3 fixed counters"],
+        ),
         (&["-m", "haswell"], &["--event"]),
         (
             &["list", "-m", "haswell", "qqq"],
@@ -189,6 +197,44 @@ fn commands_beside_each_other_share_counters() {
     }
     assert_eq!(said(&[&beside[..], &["--share", "2"]].concat()).0, 2);
     assert_eq!(said(&["--live", "--beside", all]).0, 2);
+}
+
+/// A virtual machine has the counters that it is given, and no extra registers.
+#[test]
+fn virtual_machines() {
+    let events = "cycles,instructions,r1c4,r2c4,r4c4";
+    let machine = ["-m", "haswell", "--counters", "2", "--fixed", "1"];
+    let (status, out, _) = said(&[&machine[..], &["-e", events]].concat());
+    assert_eq!(status, 1, "{out}");
+    let head = "virtual machine, two threads per core: 2 general-purpose and 1 fixed counters";
+    assert!(out.lines().next().unwrap().ends_with(head), "{out}");
+    // Four events for two counters; instructions have the fixed one.
+    for line in [
+        "cycles        PMC0-1          50.0 %",
+        "instructions  PMC0-1, FIXED0  100 %",
+    ] {
+        assert!(out.lines().any(|it| it == line), "{line}: {out}");
+    }
+    assert!(!out.contains("firmware"), "{out}");
+
+    let none = ["-m", "haswell", "--counters", "4", "--fixed", "0", "--json"];
+    let (_, out, _) = said(&[&none[..], &["-e", "cycles"]].concat());
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["machine"]["guest"], true);
+    assert_eq!(report["events"][0]["counters"], "PMC0-3");
+
+    let offcore = "cpu/event=0xb7,umask=1,offcore_rsp=1/";
+    assert_eq!(said(&["-m", "haswell", "-e", offcore]).0, 0);
+    for refused in [offcore, "cycles:pp", "l1d_pend_miss.pending"] {
+        let (status, out, _) = said(&[&machine[..], &["-e", refused]].concat());
+        assert!(
+            status == 1 && out.contains("<not supported>"),
+            "{refused}: {out}"
+        );
+    }
+    let (_, out, _) = said(&["list", "-m", "haswell", "--counters", "2", "cycles"]);
+    let mut lines = out.lines().filter(|line| line.starts_with("cycles "));
+    assert!(lines.next().unwrap().ends_with(" PMC0-1, FIXED1"), "{out}");
 }
 
 /// Two sampled events share no counter, also if one of them rides on an event that only counts.
