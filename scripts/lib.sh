@@ -201,6 +201,25 @@ lock() {
 	fi
 }
 
+# followed FILE COMMAND …: runs the command with its output in FILE, for follow. To be called in the background.
+followed() {
+	# shellcheck disable=SC2064 # FILE as it is now
+	trap ": >'$1.end'" EXIT
+	"${@:2}" >"$1"
+}
+
+# follow FILE: prints the output of a followed command as it arrives, from the command's start to its end. The number of a
+# process is no sign of its end: it is used again.
+follow() {
+	local end=''
+	until [[ -e $1 ]]; do sleep 0.2; done
+	while [[ -z $end ]]; do
+		[[ ! -e $1.end ]] || end=1
+		cat
+		[[ -n $end ]] || sleep 0.2
+	done <"$1"
+}
+
 # in_root ROOT COMMAND…: runs COMMAND in the tool root, as its root user, with the checkout and the cache at their own
 # paths. It runs in the current directory if that is in the cache, else at the top of the checkout. Its children end with
 # it. The array root_options holds more options of bwrap.
