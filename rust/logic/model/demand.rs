@@ -411,7 +411,14 @@ mod tests {
             Unshared::Precise,
             Unshared::Kind,
         ];
+        // An event that shares no counter is not taken for one whose key has the bit 0.
+        let keys = (0..4096)
+            .map(|select| Key::new(EventSelect::from_bits(select), CountsIn::EVERYWHERE, false))
+            .inspect(|key| assert!(key.is_in(key.bit()) && !key.is_in(!key.bit())))
+            .fold(0, |keys, key| keys | key.bit());
+        assert_eq!(keys, !1);
         for why in reasons {
+            assert!(!event(true, Some(why)).key.is_in(keys), "{why:?}");
             let alone = event(true, Some(why));
             let key = alone.key;
             assert!(

@@ -66,7 +66,7 @@ impl CoreType {
     }
 }
 
-/// What leaf 0AH of CPUID enumerates on a hybrid processor.
+/// The counters that leaf 0AH of CPUID enumerates on a hybrid processor.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) generals: usize,

@@ -35,7 +35,7 @@ pub struct Pmu {
     pub(super) defects: Defects,
     /// Precise sampling, if it is switched on.
     pub(super) pebs: Option<Pebs>,
-    /// What a hypervisor leaves of the PMU, if it is a guest's. `model` has nothing else then.
+    /// The rest of the PMU that a hypervisor gives to its guest; `model` has nothing else then.
     pub(super) profile: Option<&'static Profile>,
     /// State shared with the sibling thread.
     pub(super) thread: Thread,
