@@ -48,6 +48,10 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
+    mem::{
+        self,
+        ManuallyDrop, //
+    },
     pin::Pin,
     ptr::{
         self,
@@ -120,7 +124,7 @@ impl<T: InternalOperations> DisableWatch<T> {
                 Err(error) => return Err(error),
             }
         }
-        *user.probes.lock() = probes;
+        *user.probes.lock() = ManuallyDrop::new(probes);
         pmu.internals().retries_pinned.store(true, Relaxed);
         Ok(Self {
             _kernels: kernels,
@@ -136,7 +140,7 @@ impl<T: InternalOperations> Drop for DisableWatch<T> {
         let probes = {
             let mut probes = user.probes.lock();
             user.enabled.store(false, Relaxed);
-            core::mem::replace(&mut *probes, [const { None }; USER_FUNCTIONS])
+            mem::replace(&mut **probes, [const { None }; USER_FUNCTIONS])
         };
         drop(probes);
         // The probes have gone, so no handler queues the work any more.
@@ -164,8 +168,10 @@ impl<T: InternalOperations> Drop for DisableWatch<T> {
 /// Afterwards, they stay enabled until a task calls one of these functions.
 #[pin_data]
 pub(in crate::perf_core) struct UserProbes<T: InternalOperations> {
+    /// The probes, which only the end of the watch drops. Each has a reference to the PMU, so that
+    /// there are none when the PMU is dropped, and dropping the PMU need not call itself.
     #[pin]
-    probes: Mutex<[Option<Probe<T>>; USER_FUNCTIONS]>,
+    probes: Mutex<ManuallyDrop<[Option<Probe<T>>; USER_FUNCTIONS]>>,
     /// Set while the probes are enabled. Changes with `probes` locked.
     enabled: Atomic<bool>,
     /// The time at which the probes were last enabled.
@@ -183,7 +189,7 @@ pub(in crate::perf_core) struct UserProbes<T: InternalOperations> {
 impl<T: InternalOperations> UserProbes<T> {
     pub(in crate::perf_core) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            probes <- new_mutex!([const { None }; USER_FUNCTIONS]),
+            probes <- new_mutex!(ManuallyDrop::new([const { None }; USER_FUNCTIONS])),
             enabled: Atomic::new(false),
             enabled_at: Atomic::new(0),
             open: Atomic::new(0),
