@@ -146,8 +146,8 @@ impl Machine {
         takeover::take_over(found)
     }
 
-    /// Reserves the registers of the PMU with the most counters, which include those of the others.
-    /// `predecessor` is set if the built-in driver's PMUs were taken over.
+    /// Reserves the registers of the PMU with the most general-purpose counters, which include
+    /// those of the others. `predecessor` is set if the built-in driver's PMUs were taken over.
     ///
     /// Fails with `EBUSY` if something else has reserved one, or with another error, and a line in
     /// the log. Process context.

@@ -82,7 +82,8 @@ pub(super) fn find_predecessors(
     Ok(())
 }
 
-/// Returns the PMU in `pmus` whose registers include those of all others.
+/// Returns the PMU in `pmus` whose registers that have to be reserved include those of all others.
+/// Only general-purpose counters have such registers, and all types of cores number these from 0.
 pub(super) fn widest<'a>(pmus: &PerType<&'a CorePmu>) -> Option<&'a CorePmu> {
     pmus.iter()
         .copied()

@@ -69,9 +69,8 @@ impl Common {
         revocable: bool,
         builtin: Option<builtin::Layout>,
     ) -> Result<Arc<Self>> {
-        let widest = hardware.iter().map(|it| &it.pmu.capabilities);
-        let widest = widest.max_by_key(|it| it.gp()).ok_or(ENODEV)?;
-        let user_read = UserRead::new(widest, builtin, !revocable)?;
+        let capabilities = hardware.map_ref(|it| &it.pmu.capabilities);
+        let user_read = UserRead::new(&capabilities, builtin, !revocable)?;
         let any = |is: &dyn Fn(&Hardware) -> bool| hardware.iter().any(|it| is(it));
         let is_amd = any(&|it| it.amd().is_some());
         let orders_groups =

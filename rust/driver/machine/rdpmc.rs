@@ -13,6 +13,7 @@ use crate::{
             Capabilities,
             Interface, //
         },
+        cores::PerType,
         regs::{
             counter::CounterMask,
             dirty::{
@@ -39,11 +40,14 @@ use crate::{
         UserRdpmc, //
     },
 };
-use core::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::{
-        Relaxed,
-        SeqCst, //
+use core::{
+    ops::BitOr,
+    sync::atomic::{
+        AtomicU32, AtomicU64,
+        Ordering::{
+            Relaxed,
+            SeqCst, //
+        },
     },
 };
 use kernel::{
@@ -126,17 +130,18 @@ pub(in crate::driver) struct UserRead {
 }
 
 impl UserRead {
-    /// Looks for the built-in driver. `layout` has the offsets of its members. `has_indices` is set
-    /// if the pages of events can have an index.
+    /// Looks for the built-in driver. `pmus` has the capabilities of each PMU, and `layout` the
+    /// offsets of the built-in driver's members. `has_indices` is set if the pages of events can
+    /// have an index.
     ///
-    /// Fails with `ENOMEM`. Process context.
+    /// Fails with `ENODEV` if there are no PMUs, or with `ENOMEM`. Process context.
     #[inline(never)]
     pub(in crate::driver) fn new(
-        capabilities: &Capabilities,
+        pmus: &PerType<&Capabilities>,
         layout: Option<Layout>,
         has_indices: bool,
     ) -> Result<Self> {
-        let counters = counters(capabilities);
+        let counters = counters(pmus).ok_or(ENODEV)?;
         let builtin = layout
             .ok_or(ENOENT)
             .and_then(|layout| Builtin::find(&counters, layout));
@@ -264,15 +269,18 @@ impl UserRead {
     }
 }
 
-/// Returns the counters in the form that [`x86::builtin`](crate::x86::builtin) uses.
-fn counters(capabilities: &Capabilities) -> CounterSet {
-    CounterSet {
-        registers: match capabilities.interface {
+/// Returns the counters of all PMUs in the form that [`x86::builtin`](crate::x86::builtin) uses.
+/// All types of cores have the same interface and the same width of counters.
+fn counters(pmus: &PerType<&Capabilities>) -> Option<CounterSet> {
+    let one = pmus.get(0)?;
+    let all = pmus.iter().map(|pmu| pmu.counters);
+    Some(CounterSet {
+        registers: match one.interface {
             Interface::ArchPerfmon => RegisterSet::Intel,
             Interface::AmdLegacy => RegisterSet::AmdLegacy,
             Interface::AmdCore | Interface::AmdV2 => RegisterSet::AmdCore,
         },
-        width: capabilities.width.bits(),
-        mask: capabilities.counters.bits(),
-    }
+        width: one.width.bits(),
+        mask: all.fold(CounterMask::EMPTY, BitOr::bitor).bits(),
+    })
 }
