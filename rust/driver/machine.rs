@@ -33,6 +33,7 @@ use super::{
     takeover::Predecessors,
     unit::{
         hooks,
+        TaskData,
         Units, //
     },
     CorePmu,
@@ -48,7 +49,7 @@ use crate::{
         cores::PerType,
         tried::Feature, //
     },
-    perf_core,
+    perf, perf_core,
     x86::{
         builtin,
         nmi::{
@@ -101,7 +102,10 @@ impl Machine {
         let Found { cpus, pmus } = KBox::into_inner(found);
         let all = pmus.map_ref(|it| &*it.hardware);
         let common = Common::new(cpus, &all, ht_workaround, revocable, builtin)?;
-        let pmus = pmus.try_map(|it| new_pmu(it, &common, ht_workaround, revocable).map(OfType))?;
+        let mut task_data = None;
+        let pmus = pmus.try_map(|it| {
+            new_pmu(it, &common, &mut task_data, ht_workaround, revocable).map(OfType)
+        })?;
         Ok(Arc::new(Self { common, pmus }, GFP_KERNEL)?)
     }
 
@@ -253,11 +257,16 @@ impl Machine {
     }
 }
 
-/// Makes a PMU that was found. It is not registered yet.
+/// The cache of the units' data of tasks, which all PMUs share.
+type TaskDataCache = perf::TaskDataCache<TaskData>;
+
+/// Makes a PMU that was found. It is not registered yet. Makes the cache `task_data` if this is the
+/// first PMU that needs it.
 #[inline(never)]
 fn new_pmu(
     found: FoundPmu,
     common: &Arc<Common>,
+    task_data: &mut Option<Arc<TaskDataCache>>,
     ht_workaround: bool,
     revocable: bool,
 ) -> Result<perf_core::ExtendedPmu<Driver>> {
@@ -274,6 +283,14 @@ fn new_pmu(
         builtin: user_read.initialised(),
     });
     let units = KBox::init(units, GFP_KERNEL)?;
+    let task_data = match (units.task_data_name(), &*task_data) {
+        (None, _) => None,
+        (Some(_), Some(shared)) => Some(shared.clone()),
+        (Some(name), None) => {
+            *task_data = Some(Arc::new(TaskDataCache::new(name)?, GFP_KERNEL)?);
+            task_data.clone()
+        }
+    };
     let cpus = new_cpus(&hardware, user_read.initialised())?;
     let groups = sysfs::groups(&hardware.pmu, common.cpus.are_alike())?;
     let driver = Driver::new(
@@ -284,7 +301,7 @@ fn new_pmu(
         units,
         ht_workaround,
     )?;
-    perf_core::ExtendedPmu::new(moved(driver), groups, revocable)
+    perf_core::ExtendedPmu::new(moved(driver), groups, task_data, revocable)
 }
 
 impl nmi::Handler for Machine {

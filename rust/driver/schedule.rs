@@ -536,10 +536,6 @@ impl Operations for Driver {
         }
     }
 
-    fn task_data_name(&self) -> Option<&'static CStr> {
-        self.units.task_data_name()
-    }
-
     fn serves_some_cpus(&self) -> bool {
         !self.common.cpus.are_alike()
     }

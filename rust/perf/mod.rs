@@ -104,6 +104,7 @@ pub use table::{
     EventId,
     MAX_EVENTS, //
 };
+pub use task_data::TaskDataCache;
 
 /// Types of events: `perf_event_attr.type`, and the type that a PMU is registered for.
 pub mod event_type {

@@ -76,12 +76,6 @@ pub trait Operations: Send + Sync + Sized + 'static {
     /// except with a [software PMU](Self::IS_SOFTWARE).
     fn event_init(&self, event: &NewEvent<'_, Self>) -> Result<Placed<Self>>;
 
-    /// Returns the name of the slab cache for [`TaskData`](Self::TaskData), if events of this PMU
-    /// need such data. Process context.
-    fn task_data_name(&self) -> Option<&'static CStr> {
-        None
-    }
-
     /// Returns whether samples can have XMM registers. Process context.
     fn samples_extended_registers(&self) -> bool {
         false
@@ -398,7 +392,7 @@ pub struct Pmu<T: Operations> {
     /// `raw` points into it.
     pub(super) groups: Groups,
     /// `raw` points to it.
-    _task_data: Option<TaskDataCache<T::TaskData>>,
+    _task_data: Option<Arc<TaskDataCache<T::TaskData>>>,
     /// Set once there has been a [`Registration`](super::Registration).
     pub(super) registered: Atomic<bool>,
 }
@@ -410,7 +404,9 @@ unsafe impl<T: Operations> Send for Pmu<T> {}
 unsafe impl<T: Operations> Sync for Pmu<T> {}
 
 impl<T: Operations> Pmu<T> {
-    /// Creates a PMU with the given callbacks that is not registered yet.
+    /// Creates a PMU with the given callbacks that is not registered yet. `task_data` is the cache
+    /// for [`TaskData`](Operations::TaskData), if events of this PMU need such data; PMUs whose
+    /// events can be in one task have to share a cache.
     ///
     /// # Safety
     ///
@@ -421,6 +417,7 @@ impl<T: Operations> Pmu<T> {
         callbacks: &bindings::pmu,
         ops: impl Init<T, Error>,
         groups: Groups,
+        task_data: Option<Arc<TaskDataCache<T::TaskData>>>,
     ) -> Result<Arc<Self>> {
         let cpus = CpuState::new_all()?;
         let attr_groups = groups.as_raw();
@@ -435,7 +432,7 @@ impl<T: Operations> Pmu<T> {
             ops <- ops,
             cpus,
             groups,
-            _task_data: None,
+            _task_data: task_data,
             registered: Atomic::new(false),
         }? Error);
         Arc::pin_init(pmu.pin_chain(Self::complete), GFP_KERNEL)
@@ -445,11 +442,6 @@ impl<T: Operations> Pmu<T> {
     fn complete(self: Pin<&mut Self>) -> Result {
         // SAFETY: Nothing is moved.
         let this = unsafe { self.get_unchecked_mut() };
-        this._task_data = this
-            .ops
-            .task_data_name()
-            .map(TaskDataCache::new)
-            .transpose()?;
         let extended = match this.ops.samples_extended_registers() {
             true => bindings::PERF_PMU_CAP_EXTENDED_REGS,
             false => 0,

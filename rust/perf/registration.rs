@@ -23,14 +23,15 @@ use kernel::{
 };
 
 impl<T: Operations> Pmu<T> {
-    /// Creates a PMU that is not registered yet; `ops` initialises its driver.
+    /// Creates a PMU that is not registered yet, and whose events need no data of tasks; `ops`
+    /// initialises its driver.
     ///
     /// Fails with `ENOMEM`, or with the driver's error. Process context.
     // Layers on top make PMUs by `with_callbacks()`.
     #[allow(dead_code)]
     pub fn new(ops: impl Init<T, Error>, groups: Groups) -> Result<Arc<Self>> {
         // SAFETY: The callbacks are `Callbacks::PMU`, unchanged.
-        unsafe { Self::with_callbacks(const { &Callbacks::<T>::PMU }, ops, groups) }
+        unsafe { Self::with_callbacks(const { &Callbacks::<T>::PMU }, ops, groups, None) }
     }
 }
 

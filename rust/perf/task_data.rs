@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data that a PMU keeps for tasks (`struct perf_ctx_data`).
+//! Data that PMUs keep for tasks (`struct perf_ctx_data`).
 //!
 //! The perf core allocates the data, zeroed, when an event [needs](super::Attachment::TaskData) it:
 //! for the event's task, or for all tasks if the event counts a CPU. It frees the data some time
@@ -19,10 +19,13 @@ use kernel::prelude::*;
 
 /// The slab cache from which the perf core allocates data of the type `D`.
 ///
+/// A task has one object, from the cache of the PMU whose event came first: PMUs with different
+/// caches would not find each other's (`attach_task_ctx_data()`, `kernel/events/core.c`).
+///
 /// # Invariants
 ///
 /// `raw` is a cache of objects that have the size and alignment of a `D`.
-pub(super) struct TaskDataCache<D> {
+pub struct TaskDataCache<D> {
     raw: NonNull<bindings::kmem_cache>,
     _data: PhantomData<D>,
 }
@@ -35,8 +38,8 @@ unsafe impl<D: Send + Sync> Send for TaskDataCache<D> {}
 unsafe impl<D: Send + Sync> Sync for TaskDataCache<D> {}
 
 impl<D: Zeroable + Send + Sync> TaskDataCache<D> {
-    /// Makes a cache. Fails with `ENOMEM`. Process context.
-    pub(super) fn new(name: &'static CStr) -> Result<Self> {
+    /// Makes a cache with this name. Fails with `ENOMEM`. Process context.
+    pub fn new(name: &'static CStr) -> Result<Self> {
         const { assert!(!needs_drop::<D>(), "the perf core drops nothing") };
         // SAFETY: The name is a C string that lives as long as the module, and size and alignment
         // are those of a type.
@@ -61,8 +64,8 @@ impl<D: Zeroable + Send + Sync> TaskDataCache<D> {
 
 impl<D> Drop for TaskDataCache<D> {
     fn drop(&mut self) {
-        // SAFETY: The PMU and all its events are gone. The perf core frees their data by
-        // `call_rcu()` (`perf_free_ctx_data_rcu()`), for which the helper waits.
+        // SAFETY: All PMUs with this cache are gone, and so are their events, whose data the perf
+        // core frees by `call_rcu()` (`perf_free_ctx_data_rcu()`), for which the helper waits.
         unsafe { bindings::rpmu_helper_kmem_cache_destroy(self.raw.as_ptr()) };
     }
 }

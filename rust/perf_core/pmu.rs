@@ -14,7 +14,8 @@ use crate::{
         self,
         Callbacks,
         Event,
-        Groups, //
+        Groups,
+        TaskDataCache, //
     },
 };
 use core::{
@@ -36,7 +37,8 @@ use kernel::{
 pub struct ExtendedPmu<T: InternalOperations>(Arc<perf::Pmu<T>>);
 
 impl<T: InternalOperations> ExtendedPmu<T> {
-    /// Creates a PMU that is not registered yet; `ops` initialises its driver.
+    /// Creates a PMU that is not registered yet; `ops` initialises its driver. `task_data` is the
+    /// cache for [`Operations::TaskData`], if events of this PMU need such data.
     ///
     /// If `revocable` is set, the driver is not told of mappings ([`Operations::mapped`],
     /// [`Operations::unmapped`]); then open events do not keep the PMU from being unregistered, see
@@ -44,16 +46,22 @@ impl<T: InternalOperations> ExtendedPmu<T> {
     ///
     /// Fails with `ENOMEM`, or with the driver's error. Process context.
     ///
+    /// [`Operations::TaskData`]: perf::Operations::TaskData
     /// [`Operations::mapped`]: perf::Operations::mapped
     /// [`Operations::unmapped`]: perf::Operations::unmapped
-    pub fn new(ops: impl Init<T, Error>, groups: Groups, revocable: bool) -> Result<Self> {
+    pub fn new(
+        ops: impl Init<T, Error>,
+        groups: Groups,
+        task_data: Option<Arc<TaskDataCache<T::TaskData>>>,
+        revocable: bool,
+    ) -> Result<Self> {
         let callbacks = match revocable {
             true => const { &Extended::<T>::REVOCABLE },
             false => const { &Extended::<T>::PMU },
         };
         // SAFETY: The callbacks that differ call the functions that the original ones call, or are
         // both missing: without the first, the perf core does not call the second.
-        let pmu = unsafe { perf::Pmu::with_callbacks(callbacks, ops, groups)? };
+        let pmu = unsafe { perf::Pmu::with_callbacks(callbacks, ops, groups, task_data)? };
         // INVARIANT: The PMU was created with these callbacks.
         Ok(Self(pmu))
     }
