@@ -273,6 +273,7 @@ static void __used layouts(void)
 	MEMBER_AS(apic, write);
 	MEMBER_AS(cpuinfo_x86, x86_capability);
 	MEMBER_AS(cpuinfo_x86, topo.amd_node_id);
+	MEMBER_AS(device, bus);
 	MEMBER_AS(device, driver_data);
 	MEMBER_AS(file, private_data);
 	TYPE_MEMBER(irq_cpustat_t, counts);

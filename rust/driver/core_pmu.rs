@@ -47,14 +47,15 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The name, the event type and the core type of a PMU. The built-in driver's PMU that it replaces
-/// has the same name and event type.
+/// The name and the core type of a PMU. The built-in driver's PMU that it replaces has the same
+/// name.
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
     /// The index of the core type in [`cpus`](super::machine::cpus).
     pub(super) index: usize,
     pub(super) name: &'static CStr,
-    pub(super) event_type: u32,
+    /// The event type; [`None`] if it is the predecessor's, or a new one without a predecessor.
+    pub(super) event_type: Option<u32>,
 }
 
 impl Identity {
@@ -64,7 +65,7 @@ impl Identity {
         (core == CoreType::ONLY).then_some(Self {
             index,
             name: c"cpu",
-            event_type: event_type::RAW,
+            event_type: Some(event_type::RAW),
         })
     }
 }

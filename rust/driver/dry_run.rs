@@ -97,16 +97,15 @@ fn announce_machine(machine: &Machine) {
 /// Looks for what keeps the built-in driver's PMUs from being taken over. Logs what it finds.
 fn find_obstacles(machine: &Machine) -> Result {
     drop(takeover::refuse_mediated_guests()?);
-    let pmus: PerType<&CorePmu> = machine.by_type();
     let mut found = PerType::new();
-    takeover::find_predecessors(&pmus, &mut found)?;
+    takeover::find_predecessors(machine, &mut found)?;
     if found.is_empty() {
         pr_info!("no built-in driver is in charge\n");
     }
     takeover::check_unused(&found)?;
     // The built-in driver has released its registers: an event leaves the PMU's list after
     // `event->destroy` (`__free_event()`, `kernel/events/core.c`).
-    let widest = takeover::widest(&pmus).ok_or(ENODEV)?;
+    let widest = takeover::widest(&machine.by_type()).ok_or(ENODEV)?;
     match widest.ops().hardware.first_reserved() {
         None => Ok(()),
         taken => {

@@ -60,7 +60,7 @@ pub(super) fn event_init(
     if let Some(parent) = event.inherited_from() {
         return inherit(driver, event, parent);
     }
-    let mut attr = attributes(&event.attr(), driver.identity.event_type);
+    let mut attr = attributes(&event.attr(), event.own_type());
     attr.is_member = event.is_member();
     attr.has_auxiliary =
         event.any_group_member(|member| member.data().select.code() == LOAD_LATENCY_AUXILIARY);

@@ -146,7 +146,7 @@ impl Machine {
     #[inline]
     pub(crate) fn take_over(&self) -> Result<KBox<Predecessors>> {
         let mut found = PerType::new();
-        takeover::find_predecessors(&self.by_type(), &mut found)?;
+        takeover::find_predecessors(self, &mut found)?;
         takeover::take_over(found)
     }
 
@@ -212,9 +212,12 @@ impl Machine {
         self.common.user_read.prepare();
         let _registrations = self.pmus.try_map_ref(|OfType(pmu)| {
             let Identity {
-                name, event_type, ..
+                name,
+                mut event_type,
+                ..
             } = pmu.ops().identity;
             if let Some(predecessor) = predecessors.of(name) {
+                event_type = Some(predecessor.event_type());
                 predecessor.follow(pmu);
             }
             perf_core::Registration::new(pmu, name, event_type)

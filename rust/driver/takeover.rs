@@ -10,10 +10,12 @@ use super::{
     core_pmu::Identity,
     explain::users::Named,
     probe,
-    CorePmu, //
+    CorePmu,
+    Machine, //
 };
 use crate::{
     logic::cores::PerType,
+    perf::event_type,
     perf_core::{
         BuiltinPmu,
         NoMediatedGuests,
@@ -53,33 +55,41 @@ impl Predecessors {
     }
 }
 
-/// Adds the predecessors of `pmus`, which are the built-in driver's PMUs, to `found`. There are
-/// none after the boot option `initcall_blacklist=init_hw_perf_events,bts_init`, see
-/// `Documentation/usage.md`.
+/// Adds the predecessors of the PMUs of `machine`, which are the built-in driver's PMUs, to
+/// `found`, in the same order. There are none after the boot option
+/// `initcall_blacklist=init_hw_perf_events,bts_init`, see `Documentation/usage.md`.
 ///
 /// Fails with `ENODEV`, `EBUSY` or another error, and a line in the log, if one cannot be taken
 /// over. Process context.
 #[inline(never)]
-pub(super) fn find_predecessors(
-    pmus: &PerType<&CorePmu>,
-    found: &mut PerType<BuiltinPmu>,
-) -> Result {
-    for pmu in pmus.iter() {
-        let Identity {
-            name, event_type, ..
-        } = pmu.ops().identity;
-        let pmu = match BuiltinPmu::find(event_type, SOME_EVENT) {
-            Ok(Some(pmu)) => pmu,
-            Ok(None) => continue,
-            Err(not_found) => return Err(log_not_found(&not_found, widest(pmus))),
-        };
-        if pmu.name() != name {
-            return Err(log_other(pmu.name()));
-        }
+pub(super) fn find_predecessors(machine: &Machine, found: &mut PerType<BuiltinPmu>) -> Result {
+    let Some(raw) = find_raw(machine)? else {
+        return Ok(());
+    };
+    for pmu in machine.pmus() {
+        let name = pmu.ops().identity.name;
+        let pmu = raw.sibling(name).ok_or_else(|| log_missing(name))?;
         // There is room for one PMU of each type.
         found.push(pmu).map_err(|_| ENODEV)?;
     }
     Ok(())
+}
+
+/// Returns the built-in driver's PMU for events of the type RAW, the only one whose type is known;
+/// [`None`] if the built-in driver has not initialised.
+///
+/// Fails as [`find_predecessors`] does. Process context.
+#[inline(never)]
+fn find_raw(machine: &Machine) -> Result<Option<BuiltinPmu>> {
+    let mut identities = machine.pmus().map(|pmu| &pmu.ops().identity);
+    let is_raw = |it: &&Identity| it.event_type == Some(event_type::RAW);
+    let raw = identities.find(is_raw).ok_or(ENODEV)?;
+    let cpu = machine.common().cpus.one_of(raw.index);
+    match BuiltinPmu::find(event_type::RAW, SOME_EVENT, cpu) {
+        Ok(Some(pmu)) if pmu.name() != raw.name => Err(log_other(pmu.name())),
+        Ok(pmu) => Ok(pmu),
+        Err(not_found) => Err(log_not_found(&not_found, machine)),
+    }
 }
 
 /// Returns the PMU in `pmus` whose registers that have to be reserved include those of all others.
@@ -95,7 +105,7 @@ pub(super) fn widest<'a>(pmus: &PerType<&'a CorePmu>) -> Option<&'a CorePmu> {
 // core is called.
 #[cold]
 #[inline(never)]
-fn log_not_found(not_found: &NotFound, widest: Option<&CorePmu>) -> Error {
+fn log_not_found(not_found: &NotFound, machine: &Machine) -> Error {
     match not_found {
         NotFound::Module(name) => {
             pr_err!(
@@ -105,6 +115,7 @@ fn log_not_found(not_found: &NotFound, widest: Option<&CorePmu>) -> Error {
             EBUSY
         }
         NotFound::Failed(e) if *e == EBUSY => {
+            let widest = widest(&machine.by_type());
             probe::log_reserved(widest.and_then(|pmu| pmu.ops().hardware.first_reserved()));
             EBUSY
         }
@@ -123,6 +134,14 @@ fn log_other(name: &CStr) -> Error {
         "the PMU in charge is {name:?}, not the core PMU of a CPU with one type of cores; it stays in \
          charge\n"
     );
+    ENODEV
+}
+
+/// Logs that the built-in driver lacks the PMU with this `name`, although it has another one.
+#[cold]
+#[inline(never)]
+fn log_missing(name: &CStr) -> Error {
+    pr_err!("the built-in driver has no PMU {name:?}; it stays in charge\n");
     ENODEV
 }
 

@@ -558,8 +558,13 @@ impl<'a, T: Operations> NewEvent<'a, T> {
     // Drivers that serve several types compare types themselves.
     #[allow(dead_code)]
     pub fn is_of_own_type(&self) -> bool {
-        // SAFETY: By the type invariant the event is valid, and so is its PMU, which is registered.
-        unsafe { i64::from((*self.0).attr.type_) == i64::from((*(*self.0).pmu).type_) }
+        self.attr().event_type() == self.own_type()
+    }
+
+    /// Returns the type under which the PMU is registered.
+    pub fn own_type(&self) -> u32 {
+        // SAFETY: By the type invariant the PMU of the event is set. It is registered.
+        unsafe { Pmu::<T>::from_raw((*self.0).pmu) }.event_type()
     }
 
     /// Sets the period, and the length of the first period, which is about to begin.

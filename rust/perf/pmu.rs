@@ -477,6 +477,14 @@ impl<T: Operations> Pmu<T> {
         &self.ops
     }
 
+    /// Returns the type under which the PMU is registered; not to be called before. Any context.
+    pub(super) fn event_type(&self) -> u32 {
+        // CAST: the type of a registered PMU is not negative.
+        // SAFETY: `raw` is valid. `perf_pmu_register()` has set the type before users could find
+        // the PMU, and it does not change.
+        unsafe { (*self.raw.get()).type_ as u32 }
+    }
+
     /// Returns whether events of the PMU can be on `cpu`. Any context.
     pub(super) fn serves(&self, cpu: CpuId) -> bool {
         // SAFETY: `raw` is valid, and this field does not change once the PMU is complete.

@@ -61,27 +61,20 @@ impl<T: Operations> Registration<T> {
         if pmu.registered.xchg(true, Relaxed) {
             return Err(EBUSY);
         }
-        let event_type = event_type.map_or(Ok(-1), i32::try_from)?;
+        let wanted = event_type.map_or(Ok(-1), i32::try_from)?;
         // SAFETY: `raw` is a valid `struct pmu` with all mandatory callbacks, and by the check
         // above it has never been registered. `name` and all that `raw` points to live until it is
         // unregistered: `raw` itself because `Registration` owns a reference.
         to_result(unsafe {
-            bindings::perf_pmu_register(pmu.as_raw(), name.as_char_ptr(), event_type)
+            bindings::perf_pmu_register(pmu.as_raw(), name.as_char_ptr(), wanted)
         })?;
         // INVARIANT: The PMU has just been registered.
         let registration = Self { pmu };
         // If another PMU has the type, the kernel only warns, and takes the next type that is free.
-        if event_type >= 0 && registration.event_type() != event_type {
+        if event_type.is_some_and(|wanted| registration.pmu.event_type() != wanted) {
             return Err(EBUSY);
         }
         Ok(registration)
-    }
-
-    /// Returns the type under which the PMU is registered.
-    fn event_type(&self) -> i32 {
-        // SAFETY: `raw` is a valid `struct pmu`. Only `perf_pmu_register()` writes the type, and by
-        // the type invariant it has returned.
-        unsafe { (*self.pmu.as_raw()).type_ }
     }
 }
 

@@ -29,6 +29,7 @@ use core::{
     sync::atomic::Ordering::Relaxed, //
 };
 use kernel::{
+    cpu::CpuId,
     error::{
         code::*,
         from_err_ptr,
@@ -67,13 +68,18 @@ unsafe impl Send for BuiltinPmu {}
 unsafe impl Sync for BuiltinPmu {}
 
 impl BuiltinPmu {
-    /// Finds the PMU that serves events of type `event_type`.
+    /// Finds the PMU that serves events of type `event_type` on `cpu`, or on all CPUs if `cpu` is
+    /// [`None`].
     ///
     /// Opens an event with the given `config`, which the PMU must accept, and closes it. Returns
     /// [`None`] if no PMU accepts it. Fails with a module's name if a PMU of this module accepts
     /// it. Otherwise fails with the error of opening: `EBUSY` if the built-in driver finds its
-    /// counters reserved. Process context.
-    pub fn find(event_type: u32, config: u64) -> Result<Option<Self>, NotFound> {
+    /// counters reserved, `ENODEV` if `cpu` is offline. Process context.
+    pub fn find(
+        event_type: u32,
+        config: u64,
+        cpu: Option<CpuId>,
+    ) -> Result<Option<Self>, NotFound> {
         let mut attr: bindings::perf_event_attr = pin_init::zeroed();
         attr.type_ = event_type;
         // CAST: the structure has less than 200 bytes.
@@ -81,7 +87,7 @@ impl BuiltinPmu {
         attr.config = config;
         attr.set_disabled(1);
 
-        let cpu = kernel::cpu::CpuId::current().into();
+        let cpu = cpu.unwrap_or_else(CpuId::current).into();
         // SAFETY: `attr` is valid for the call; no task and no handler are fine for a counter of
         // a CPU.
         let event = from_err_ptr(unsafe {
@@ -111,6 +117,16 @@ impl BuiltinPmu {
             // INVARIANT: The check above has found no module.
             None => Ok(NonNull::new(pmu).map(Self)),
         }
+    }
+
+    /// Finds another PMU of the same driver by its name, if there is one. Process context.
+    pub fn sibling(&self, name: &CStr) -> Option<Self> {
+        // SAFETY: The PMU is registered, and so is its device. The helper returns a PMU on the same
+        // bus, or null.
+        let pmu = unsafe { bindings::rpmu_helper_pmu_named(self.0.as_ptr(), name.as_char_ptr()) };
+        // INVARIANT: Names on a bus are unique. The driver of this PMU, which is built in, has
+        // registered all of its PMUs, under these names, at boot.
+        NonNull::new(pmu).map(Self)
     }
 
     /// Returns the name under which the PMU was registered.
@@ -157,6 +173,14 @@ impl UnregisteredPmu {
     /// Returns the name under which the PMU will be registered again.
     pub fn name(&self) -> &CStr {
         self.0.name()
+    }
+
+    /// Returns the event type under which the PMU will be registered again.
+    pub fn event_type(&self) -> u32 {
+        // CAST: the type of a PMU that was registered is not negative.
+        // SAFETY: The PMU is never freed. It keeps its type (`perf_pmu_unregister()`,
+        // `kernel/events/core.c`).
+        unsafe { (*self.0 .0.as_ptr()).type_ as u32 }
     }
 
     /// Registers the PMU again. Returns [`None`] if this fails, and logs the failure. Process

@@ -186,11 +186,12 @@ pub struct Registration<T: InternalOperations> {
 }
 
 impl<T: InternalOperations> Registration<T> {
-    /// Makes `pmu` visible to users under `name` and the event type `event_type`.
+    /// Makes `pmu` visible to users under `name` and the event type `event_type`, or under a new
+    /// type if this is [`None`].
     ///
     /// Fails as [`perf::Registration::new`] does. Process context.
-    pub fn new(pmu: &ExtendedPmu<T>, name: &'static CStr, event_type: u32) -> Result<Self> {
-        let registration = perf::Registration::new(pmu.share(), name, Some(event_type))?;
+    pub fn new(pmu: &ExtendedPmu<T>, name: &'static CStr, event_type: Option<u32>) -> Result<Self> {
+        let registration = perf::Registration::new(pmu.share(), name, event_type)?;
         pmu.internals().open();
         Ok(Self {
             registration,
