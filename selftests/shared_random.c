@@ -829,7 +829,7 @@ static void result(bool passed, const char *name)
 int main(int argc, char **argv)
 {
 	struct sample_limits limits;
-	unsigned long end;
+	unsigned long end, least_sums;
 	int i;
 
 	ksft_print_header();
@@ -864,8 +864,10 @@ int main(int argc, char **argv)
 	ksft_print_msg("%lu reads of pages, %lu moves between control groups, %lu times offline\n",
 		       paged, moved, offline);
 	result(!wrong_equal && compared > steps / 50, "equal");
+	/* Sums need several events that count all the time, which is rare with two counters. */
+	least_sums = gp_counters() < 4 ? 0 : shares ? steps / 500 + 1 : 1;
 	if (is_tcg())
-		result(!wrong_sums && summed > (shares ? steps / 500 : 0), "sums");
+		result(!wrong_sums && summed >= least_sums, "sums");
 	else
 		ksft_test_result_skip("sums: other programs run\n");
 	result(!wrong_fit && full > steps / 10, "fit");
