@@ -6,6 +6,11 @@
 /// Words in a message of rpmu, and what they mean to a person who does not know the driver.
 #[rustfmt::skip]
 const MEANINGS: &[(&str, &str)] = &[
+    ("counters raise interrupts without an overflow", "The PMU interrupts again and again for no reason: a fault of the hardware or of the hypervisor. rpmu has stopped it before the machine could hang."),
+    ("overflows of counters cannot be acknowledged", "The PMU goes on reporting overflows that were handled: a fault of the hardware or of the hypervisor. Samples cannot be taken."),
+    ("a counter ran backwards or jumped", "A counter has changed by more than it can count, so its counts would be wrong: a fault of the hardware or of the hypervisor. The built-in driver does not look for this."),
+    ("a counter of cycles or instructions does not count", "A counter stands still while programs run: usual in virtual machines that imitate a PMU in part, otherwise a fault of the hardware. The built-in driver does not look for this."),
+    ("a register of the PMU faults", "A counter of a CPU has stopped working after the CPU came up or the machine woke up: a fault of the hardware, of the firmware or of the hypervisor."),
     ("All counters are off", "rpmu has found that the PMU does not work, and has given it up."),
     ("rpmu would load;", "Nothing prevents rpmu from taking the PMU over."),
     ("rpmu would not load", "Loading would fail now, for the reason above."),
@@ -52,6 +57,26 @@ pub fn meaning(message: &str) -> Option<&'static str> {
     found.map(|(_, meaning)| *meaning)
 }
 
+/// The words in rpmu's line about a PMU that it gives up, after the reason.
+const SWITCHED_OFF: &str = ". All counters are off";
+
+/// Returns why rpmu has switched its counters off, if this message says that it has.
+pub fn why_switched_off(message: &str) -> Option<&str> {
+    // "rpmu: CPU 3: the reason. All counters are off, …"
+    let (before, _) = message.split_once(SWITCHED_OFF)?;
+    Some(before.rsplit_once(": ").map_or(before, |(_, why)| why))
+}
+
+/// Returns the messages, each with its [`meaning`] below it.
+pub fn explained(messages: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for message in messages {
+        lines.push(message.clone());
+        lines.extend(meaning(message).map(str::to_owned));
+    }
+    lines
+}
+
 /// Words in an error of insmod or modprobe, and what to do.
 #[rustfmt::skip]
 const REMEDIES: &[(&str, &str)] = &[
@@ -82,6 +107,43 @@ mod tests {
     /// Messages that the driver no longer prints would be explained in vain.
     #[test]
     fn the_driver_prints_these() {
+        let source = driver();
+        for (words, _) in MEANINGS {
+            assert!(source.contains(words), "the driver does not say {words:?}");
+        }
+    }
+
+    /// Each reason for which rpmu switches its counters off is found in its line, and explained.
+    #[test]
+    fn reasons_for_switching_off() {
+        let driver = driver();
+        let (before, _) = driver.split_once(SWITCHED_OFF).unwrap();
+        assert!(before.ends_with(": {}"), "the driver's line has changed");
+        let breaker = concat!(env!("CARGO_MANIFEST_DIR"), "/../rust/logic/breaker.rs");
+        let source = std::fs::read_to_string(breaker).expect(breaker);
+        let (_, display) = source.split_once("impl fmt::Display for Cause").unwrap();
+        let (display, _) = display.split_once("\n}\n").unwrap();
+        let reasons: Vec<&str> = display.split('"').skip(1).step_by(2).collect();
+        assert_eq!(reasons.len(), 5, "{reasons:?}");
+        for reason in reasons {
+            let line = format!("rpmu: CPU 3: {reason}. All counters are off, their events are");
+            assert_eq!(why_switched_off(&line), Some(reason));
+            let explanation = meaning(&line).unwrap();
+            assert_ne!(meaning("All counters are off"), Some(explanation));
+        }
+        assert_eq!(why_switched_off("rpmu: on trial for 600 s"), None);
+    }
+
+    #[test]
+    fn explanations_follow_their_messages() {
+        let [known, new] = ["rpmu: hybrid", "rpmu: new"].map(str::to_owned);
+        let lines = explained(&[known.clone(), new.clone()]);
+        let explanation = meaning(&known).unwrap().to_owned();
+        assert_eq!(lines, [known, explanation, new]);
+    }
+
+    /// Returns the driver's source.
+    fn driver() -> String {
         let mut source = String::new();
         for directory in ["driver", "logic"] {
             read(
@@ -91,10 +153,7 @@ mod tests {
         }
         // Strings of several lines.
         let joined: Vec<&str> = source.split("\\\n").map(str::trim_start).collect();
-        let source = joined.concat();
-        for (words, _) in MEANINGS {
-            assert!(source.contains(words), "the driver does not say {words:?}");
-        }
+        joined.concat()
     }
 
     fn read(directory: &str, source: &mut String) {

@@ -64,6 +64,8 @@ impl Part {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
+    /// rpmu has found that the PMU does not work, and has switched its counters off.
+    SwitchedOff,
     /// It fails on rpmu only: a fault of rpmu.
     RpmuOnly,
     /// It fails on the built-in driver after rpmu, not before: rpmu has left something behind.
@@ -83,6 +85,7 @@ impl Kind {
     /// Returns the meaning in words.
     pub const fn meaning(self) -> &'static str {
         match self {
+            Self::SwitchedOff => "the PMU does not work, or rpmu is wrong: please report it",
             Self::RpmuOnly => "fails on rpmu only: please report it",
             Self::LeftBehind => {
                 "fails on the built-in driver after rpmu, not before: please report it"
@@ -132,6 +135,14 @@ pub fn compare(check: &str, parts: &[Option<Part>; 3]) -> Vec<Finding> {
             .collect()
     }));
     findings
+}
+
+/// Compares the lines of the kernel's log that look like trouble in the three phases.
+pub fn compare_logs(trouble: &[Vec<String>; 3]) -> Option<Finding> {
+    let failed = trouble.each_ref().map(|lines| Some(!lines.is_empty()));
+    finding("log", "the kernel's log", failed, |phase| {
+        trouble[phase].clone()
+    })
 }
 
 /// Returns the meaning of failures in the phases, if there are any. `None`: not run there.
@@ -210,6 +221,23 @@ mod tests {
         assert_eq!(compare("c", &[part(Verdict::Passed), None, None]), []);
         let found = compare("c", &[part(Verdict::Failed), None, None]);
         assert_eq!(found[0].kind, Kind::BuiltInOnly);
+    }
+
+    /// Trouble that the built-in driver has before rpmu is loaded is none that rpmu leaves behind.
+    #[test]
+    fn trouble_in_the_log() {
+        let trouble = |lines: [&str; 3]| {
+            let phases = lines.map(|it| it.lines().map(str::to_owned).collect());
+            compare_logs(&phases).map(|it| (it.kind, it.said.concat()))
+        };
+        assert_eq!(trouble(["", "", ""]), None);
+        assert_eq!(trouble(["", "b", ""]), Some((Kind::RpmuOnly, "b".into())));
+        assert_eq!(trouble(["", "", "c"]), Some((Kind::LeftBehind, "c".into())));
+        assert_eq!(
+            trouble(["a", "", "c"]),
+            Some((Kind::BuiltInOnly, "a".into()))
+        );
+        assert_eq!(trouble(["a", "b", ""]), Some((Kind::Both, "b".into())));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 //! The report: what was tried on which machine, and how the drivers differ.
 
+use super::advice;
 use super::checks::Check;
 use super::compare::{
     compare,
@@ -118,6 +119,16 @@ impl Report {
             kind,
             said,
         });
+    }
+
+    /// Adds that rpmu has switched its counters off, and why; `line` is its line in the log.
+    pub fn switched_off(&mut self, why: &str, line: &str) {
+        self.find(
+            "breaker",
+            &format!("rpmu has switched its counters off: {why}"),
+            Kind::SwitchedOff,
+            advice::explained(&[line.to_owned()]),
+        );
     }
 
     /// Compares the drivers and removes personal details: nothing may be added afterwards.
@@ -373,6 +384,13 @@ mod tests {
     const FAILED: &str = "1..1\n# a.c:1:t:gandalf has read /home/jane/secret\nnot ok 1 t\n";
 
     fn report(outputs: [&str; 3]) -> Report {
+        let mut report = tried(outputs);
+        finish(&mut report);
+        report
+    }
+
+    /// Returns a report to which more can be added.
+    fn tried(outputs: [&str; 3]) -> Report {
         let machine = Machine {
             cpu: "A CPU of jane".to_owned(),
             kernel: "7.3-gandalf".to_owned(),
@@ -393,9 +411,12 @@ mod tests {
             );
         }
         report.log.push("rpmu: in use: 1 of tool[7]".to_owned());
+        report
+    }
+
+    fn finish(report: &mut Report) {
         let passwd = "jane:x:1000:1000::/home/jane:/bin/sh";
         report.finish(&Private::new("gandalf", passwd));
-        report
     }
 
     #[test]
@@ -421,6 +442,25 @@ mod tests {
         assert!(text.contains("1 FAILED"), "{text}");
         // The built-in driver's fault is none of rpmu's.
         assert!(super::tests::report([FAILED, PASSED, FAILED]).is_good());
+    }
+
+    /// The reason comes first, before the tests that failed because of it.
+    #[test]
+    fn counters_off() {
+        let mut report = tried([PASSED, FAILED, PASSED]);
+        let why = "a counter ran backwards or jumped";
+        let line = format!("rpmu: CPU 1: {why}. All counters are off, their events");
+        report.switched_off(why, &line);
+        finish(&mut report);
+        assert!(!report.is_good());
+        let text = report.text();
+        let words = format!("\nbreaker: rpmu has switched its counters off: {why}: ");
+        let [breaker, test] =
+            [words.as_str(), "\nexact: t: "].map(|it| text.find(it).expect(&text));
+        assert!(breaker < test, "{text}");
+        assert!(text.contains("more than it can count"), "{text}");
+        assert!(report.verdict().contains(": breaker, exact"), "{text}");
+        assert!(html::page(&report).contains("switched its counters off"));
     }
 
     #[test]

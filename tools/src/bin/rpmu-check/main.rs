@@ -25,6 +25,7 @@ use rpmu_plan::check::checks::{
     CHECKS, //
 };
 use rpmu_plan::check::compare::{
+    compare_logs,
     Kind,
     Part,
     Phase, //
@@ -275,6 +276,8 @@ fn check_machine(arguments: &Arguments) -> Result<ExitCode, Wrong> {
         start: Instant::now(),
         limit: Duration::from_secs(60 * arguments.minutes),
         log,
+        trouble: Default::default(),
+        is_off: false,
     };
     match would_load {
         Ok(lines) => {
@@ -370,6 +373,10 @@ struct Session<'a> {
     start: Instant,
     limit: Duration,
     log: Log,
+    /// Lines of the kernel's log that look like trouble, of each phase.
+    trouble: [Vec<String>; 3],
+    /// Whether rpmu has switched its counters off.
+    is_off: bool,
 }
 
 impl Session<'_> {
@@ -386,6 +393,7 @@ impl Session<'_> {
         if self.goes_on() {
             self.phase(Phase::BuiltInAgain, 0.97);
         }
+        self.report.findings.extend(compare_logs(&self.trouble));
         if signals::interrupted() {
             self.report.end = End::Interrupted;
             say("rpmu-check: interrupted; the built-in driver has the PMU");
@@ -394,6 +402,12 @@ impl Session<'_> {
 
     fn goes_on(&self) -> bool {
         !signals::interrupted() && !matches!(self.report.end, End::Stopped(_))
+    }
+
+    /// Returns whether checks can still run on rpmu. With its counters off, they would only fail to
+    /// open their events.
+    fn can_try_rpmu(&self) -> bool {
+        self.goes_on() && !self.is_off
     }
 
     fn end(&self, part: f64) -> Instant {
@@ -466,7 +480,7 @@ impl Session<'_> {
 
     /// Loads rpmu with the parameters, runs the checks and unloads it.
     fn loaded(&mut self, parameters: &str, checks: &[&Check], part: f64) {
-        if !self.goes_on() {
+        if !self.can_try_rpmu() {
             return;
         }
         if let Err(error) = system::load(self.module, parameters) {
@@ -475,6 +489,10 @@ impl Session<'_> {
         let loaded = Loaded;
         for check in checks {
             self.check(check, Phase::Rpmu, part);
+            self.read_log(Phase::Rpmu);
+            if self.is_off {
+                break;
+            }
         }
         std::mem::forget(loaded);
         if let Err(error) = system::unload() {
@@ -487,10 +505,7 @@ impl Session<'_> {
     fn failed(&mut self, what: &str, error: &str) {
         let lines = self.log.news();
         let mut said = vec![with_remedy(error)];
-        for line in &lines {
-            said.push(line.clone());
-            said.extend(advice::meaning(line).map(str::to_owned));
-        }
+        said.extend(advice::explained(&lines));
         self.report.log.extend(lines);
         say(&format!("rpmu-check: {what}: {}", said.join("\n")));
         self.report.find("take-over", what, Kind::RpmuOnly, said);
@@ -503,7 +518,7 @@ impl Session<'_> {
         let end = self.end(part);
         let seconds = self.start.elapsed().as_secs();
         for i in 1..=TAKE_OVERS {
-            if !self.goes_on() {
+            if !self.can_try_rpmu() {
                 return;
             }
             show(&format!(
@@ -544,17 +559,26 @@ impl Session<'_> {
     /// Takes the new lines of the kernel's log into the report.
     fn read_log(&mut self, phase: Phase) {
         let lines = self.log.news();
-        let trouble: Vec<String> = lines.iter().filter(|it| is_trouble(it)).cloned().collect();
+        for line in &lines {
+            match advice::why_switched_off(line) {
+                Some(why) => self.switched_off(why, line),
+                None if is_trouble(line) => self.trouble[phase as usize].push(line.clone()),
+                None => (),
+            }
+        }
         self.report.log.extend(lines);
-        if trouble.is_empty() {
+    }
+
+    /// Notes that rpmu has switched its counters off: the first time only, as it finds the same
+    /// after another load.
+    fn switched_off(&mut self, why: &str, line: &str) {
+        if self.is_off {
             return;
         }
-        let kind = match phase {
-            Phase::BuiltIn => Kind::BuiltInOnly,
-            Phase::Rpmu => Kind::RpmuOnly,
-            Phase::BuiltInAgain => Kind::LeftBehind,
-        };
-        let test = format!("the kernel's log ({})", phase.name());
-        self.report.find("log", &test, kind, trouble);
+        self.is_off = true;
+        say(&format!(
+            "rpmu-check: rpmu has switched its counters off: {why}: no further check runs on rpmu"
+        ));
+        self.report.switched_off(why, line);
     }
 }

@@ -139,9 +139,7 @@ impl Drop for Settings {
 pub(crate) struct Log(Option<File>);
 
 /// Words in lines of the kernel's log that say that something is wrong.
-const TROUBLE: [&str; 13] = [
-    // rpmu has given the PMU up.
-    "All counters are off",
+const TROUBLE: [&str; 12] = [
     "WARNING:",
     "BUG:",
     "Oops",
