@@ -377,7 +377,8 @@ unsigned int gp_counters(void)
 		return amd_counters();
 	if (!__get_cpuid_count(0xa, 0, &eax, &ebx, &ecx, &edx))
 		return 0;
-	return (eax >> 8) & 0xff;
+	eax = (eax >> 8) & 0xff;
+	return eax > 8 && on_rpmu() ? 8 : eax;
 }
 
 bool may_count_user_alone(unsigned int i)

@@ -352,8 +352,9 @@ bool threads_corrupt(void);
 bool is_haswell_or_skylake(void);
 
 /*
- * Returns the number of general-purpose counters, from CPUID.0AH:EAX[15:8]; on
- * AMD's CPUs, from CPUID leaf 0x80000022 and the bit PerfCtrExtCore.
+ * Returns the number of general-purpose counters, from CPUID.0AH:EAX[15:8], of
+ * which rpmu uses eight at most; on AMD's CPUs, from CPUID leaf 0x80000022 and
+ * the bit PerfCtrExtCore.
  */
 unsigned int gp_counters(void);
 

@@ -38,7 +38,7 @@ lock rpmu-check
 work=$cache/rpmu-check-$(key "$top")
 rm -rf "$work"
 mkdir -p "$work/root/opt/rpmu"
-cp "$top/build/rpmu-check" "$work/root/opt/rpmu"
+cp "$top/build/rpmu-check" "$top/selftests/rpmu-check/with-errors" "$work/root/opt/rpmu"
 # shellcheck disable=SC2016
 in_root "$root" sh -c 'cd "$1" && find . | cpio --quiet -o -H newc -R 0:0 >"$2"' sh "$work/root" "$work/extra.cpio"
 
