@@ -14,6 +14,9 @@ pub struct Defects {
     /// "Performance Monitoring Impact of Intel Transactional Synchronization Extension Memory
     /// Ordering Issue", document 604224.
     pub tfa: bool,
+    /// After RESET, the last general counter counts retired instructions, as if firmware had left
+    /// it running.
+    pub left_running: bool,
 }
 
 /// One in this many events leaks ([`Defects::ht_leak`]).
@@ -33,12 +36,18 @@ impl Defects {
     pub const NONE: Self = Defects {
         ht_leak: false,
         tfa: false,
+        left_running: false,
     };
 
     /// Returns the hardware's defects that a CPU has by default: all except TFA, which a microcode
-    /// update of 2019 introduced. The default Skylake has an older microcode.
+    /// update of 2019 introduced. The default Skylake has an older microcode. Counters left running
+    /// are a defect of the firmware.
     pub fn usual(self) -> Self {
-        Defects { tfa: false, ..self }
+        Defects {
+            tfa: false,
+            left_running: false,
+            ..self
+        }
     }
 
     /// Parses `list`, "none" or names joined by "+", which must be among the hardware's defects
@@ -50,9 +59,12 @@ impl Defects {
                 let (there, defect) = match name {
                     "ht-leak" => (self.ht_leak, &mut defects.ht_leak),
                     "tfa" => (self.tfa, &mut defects.tfa),
-                    _ => return Err(
-                        c"vpmu-defects takes \"none\", or \"ht-leak\" and \"tfa\" joined by \"+\"",
-                    ),
+                    "left-running" => (true, &mut defects.left_running),
+                    _ => {
+                        return Err(
+                            c"vpmu-defects takes \"none\", or \"ht-leak\", \"tfa\" and \"left-running\" joined by \"+\"",
+                        )
+                    }
                 };
                 if !there {
                     return Err(c"vpmu-defects names a defect that this CPU does not have");

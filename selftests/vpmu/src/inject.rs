@@ -41,7 +41,11 @@ impl Injected {
     pub const BACKWARDS: Self = Injected(1 << 30);
     /// Reads of the event select of the last general counter fault.
     pub const FAULTING: Self = Injected(1 << 31);
-    const ALL: u64 = 0xffff_ffff;
+    /// The branch records are lost once, when this is injected.
+    pub const LOST_RECORDS: Self = Injected(1 << 32);
+    /// Software cannot clear the bit of the last general counter in IA32_PERF_GLOBAL_CTRL.
+    pub const STUCK_CTRL: Self = Injected(1 << 33);
+    const ALL: u64 = 0x3_ffff_ffff;
 
     /// CPUID reports this version of architectural performance monitoring; 0xff stands for none.
     pub const fn version(version: u8) -> Self {

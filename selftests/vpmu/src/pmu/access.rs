@@ -160,8 +160,8 @@ impl Pmu {
             Msr::Metrics => self.write_metrics(checked(value, self.metrics_bits())?),
             // The bits of counters that an injected error has removed do not fault, but stay clear.
             Msr::Ctrl => {
-                self.regs.global_ctrl =
-                    checked(value, self.all_counter_bits())? & self.counter_bits()
+                let enabled = checked(value, self.all_counter_bits())? & self.counter_bits();
+                self.regs.global_ctrl = enabled | self.stuck_ctrl();
             }
             Msr::StatusReset => {
                 let cleared = checked(value, self.status_bits() | STATUS_COND_CHGD)?;
@@ -193,7 +193,7 @@ impl Pmu {
             Msr::AmdSelect(index) => self.write_amd_select(index, value & SELECT_WRITABLE),
             Msr::AmdCounter(index) if self.general_is_stuck(index) => {}
             Msr::AmdCounter(index) => self.regs.general[index].counter.set(value),
-            Msr::AmdCtrl => self.regs.global_ctrl = value & self.counter_bits(),
+            Msr::AmdCtrl => self.regs.global_ctrl = value & self.counter_bits() | self.stuck_ctrl(),
             Msr::AmdStatusClear => {
                 if !self.injected.has(Injected::STUCK_STATUS) {
                     self.regs.global_status &= !value;
@@ -247,7 +247,7 @@ impl Pmu {
     }
 
     /// Programs AMD's PERF_CTL.
-    fn write_amd_select(&mut self, index: usize, value: u64) {
+    pub(super) fn write_amd_select(&mut self, index: usize, value: u64) {
         let list = self.model.amd().map_or(&[][..], |amd| amd.list);
         let merges = self.model.amd().is_some_and(|amd| amd.merge);
         let general = &mut self.regs.general[index];

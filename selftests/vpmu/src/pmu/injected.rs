@@ -18,6 +18,16 @@ impl Pmu {
         self.regs.global_status &= self.counter_bits() | !self.all_counter_bits();
         self.regs.fixed_ctrl &= self.fixed_ctrl_bits();
         self.regs.debugctl &= self.debugctl_bits();
+        self.regs.global_ctrl |= self.stuck_ctrl();
+        if injected.has(Injected::LOST_RECORDS) {
+            self.lose_lbr();
+        }
+    }
+
+    /// Returns the counter whose bit in IA32_PERF_GLOBAL_CTRL cannot be cleared, as this bit.
+    pub(super) fn stuck_ctrl(&self) -> u64 {
+        let (generals, _) = self.existing();
+        u64::from(self.injected.has(Injected::STUCK_CTRL)) << (generals - 1)
     }
 
     /// Returns IA32_PERF_CAPABILITIES. It lacks PERF_METRICS_AVAILABLE if CPUID reports fewer

@@ -69,6 +69,15 @@ impl Pmu {
         }
     }
 
+    /// Loses the records and the number of the newest one, as in a deep C-state. Architectural
+    /// records survive it: CPUID.1CH:EAX\[31\] is clear.
+    pub(super) fn lose_lbr(&mut self) {
+        let format = self.model.lbr.map(|lbr| lbr.format);
+        if format != Some(LbrFormat::Architectural) {
+            self.regs.lbr.stack = Stack::default();
+        }
+    }
+
     /// Returns FROM, TO and INFO of a record, given its age; zeros if there are fewer records.
     pub(super) fn lbr_by_age(&self, age: usize) -> [u64; 3] {
         let depth = self.lbr_depth();

@@ -6,7 +6,13 @@ use std::sync::Arc;
 
 use super::amd::svm::Svm;
 use super::pending::Pending;
-use super::registers::Registers;
+use super::registers::{
+    Registers,
+    EN,
+    INT,
+    OS,
+    USR, //
+};
 use super::totals::Totals;
 use super::tsx::Transactions;
 use crate::accounting::Accounting;
@@ -69,7 +75,7 @@ impl Pmu {
     /// Creates the PMU of one thread of a core, in its reset state.
     pub fn on(thread: Thread, model: &'static Model, defects: Defects) -> Self {
         let generals = model.general_counters(thread.per_core());
-        Pmu {
+        let mut pmu = Pmu {
             model,
             core_type: None,
             generals,
@@ -87,7 +93,9 @@ impl Pmu {
             accounting: Arc::default(),
             told: 0,
             accounting_select: 0,
-        }
+        };
+        pmu.leave_running();
+        pmu
     }
 
     /// Makes this a core of a hybrid processor, unless `core_type` is `None`. The type's model is
@@ -128,6 +136,22 @@ impl Pmu {
         self.tsx = Transactions::default();
         self.svm = Svm::default();
         self.totals = Totals::default();
+        self.leave_running();
+    }
+
+    /// Starts the counter that firmware leaves running ([`Defects::left_running`]).
+    fn leave_running(&mut self) {
+        const INSTRUCTIONS: u64 = 0xc0;
+        if !self.defects.left_running {
+            return;
+        }
+        let select = INSTRUCTIONS | USR | OS | INT | EN;
+        let last = self.generals - 1;
+        if self.model.amd().is_some() {
+            self.write_amd_select(last, select);
+        } else {
+            self.write_select(last, select);
+        }
     }
 
     /// Returns the accounting, which other host threads may read.

@@ -346,3 +346,19 @@ fn defects_of_each_model() {
         }
     }
 }
+
+#[test]
+fn a_counter_is_left_running() {
+    let defects = Defects::NONE.listed("left-running").unwrap();
+    let thread = || Thread::new(Core::new(1), 0);
+    let mut haswell = Pmu::on(thread(), find(HASWELL), defects);
+    for _ in 0..2 {
+        retire(&mut haswell, 10);
+        assert_eq!(haswell.rdpmc(7), Ok(10));
+        assert_eq!(haswell.rdpmc(6), Ok(0));
+        haswell.reset();
+    }
+    let mut zen_2 = Pmu::on(thread(), vpmu::model::find(0x17, 0x31).unwrap(), defects);
+    retire(&mut zen_2, 10);
+    assert_eq!([4, 5].map(|counter| zen_2.rdpmc(counter)), [Ok(0), Ok(10)]);
+}

@@ -101,6 +101,22 @@ fn injected_stuck_status() {
 }
 
 #[test]
+fn injected_stuck_ctrl() {
+    let mut pmu = Pmu::new(find(HASWELL), 2);
+    write(&mut pmu, GLOBAL_CTRL, 0);
+    write(&mut pmu, INJECT, Injected::STUCK_CTRL.bits());
+    assert_eq!(read(&pmu, GLOBAL_CTRL), 1 << 3);
+    select(&mut pmu, 3, INSTRUCTIONS | COUNTS);
+    write(&mut pmu, GLOBAL_CTRL, 1);
+    write(&mut pmu, GLOBAL_CTRL, 0);
+    retire(&mut pmu, 10);
+    assert_eq!(pmu.rdpmc(3), Ok(10));
+    write(&mut pmu, INJECT, 0);
+    write(&mut pmu, GLOBAL_CTRL, 0);
+    assert_eq!(read(&pmu, GLOBAL_CTRL), 0);
+}
+
+#[test]
 fn injected_reserved_status() {
     const GLOBAL_STATUS: u32 = 0xc000_0300;
     const GLOBAL_STATUS_CLR: u32 = 0xc000_0302;
@@ -174,7 +190,7 @@ fn injected_cpuid() {
         assert_eq!(pmu.cpuid(0xa, 0, [0; 4])[0] & 0xff, version);
     }
     let mut pmu = Pmu::new(find(HASWELL), 2);
-    for bits in [1 << 32, 1 << 33, 1 << 63] {
+    for bits in [1 << 34, 1 << 35, 1 << 63] {
         assert_eq!(pmu.wrmsr(INJECT, bits), Some(Err(Fault)));
     }
 }

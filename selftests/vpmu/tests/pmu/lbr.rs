@@ -4,6 +4,7 @@
 //! `src/pmu/lbr/`.
 
 use vpmu::branch::Branch;
+use vpmu::inject::Injected;
 use vpmu::model;
 use vpmu::pmu::{
     Counting,
@@ -30,6 +31,7 @@ use super::{
 };
 use super::{
     GLOBAL_CTRL,
+    INJECT,
     IVY_BRIDGE,
     NEHALEM,
     SANDY_BRIDGE,
@@ -147,6 +149,30 @@ fn newest(pmu: &Pmu, count: u64, depth: u64) -> Vec<[u64; 2]> {
         .map(|age| ((top + depth - age) % depth) as u32)
         .map(|number| first.map(|msr| read(pmu, msr + number)))
         .collect()
+}
+
+#[test]
+fn records_are_lost_when_that_is_injected() {
+    for (model, depth, _) in LEGACY {
+        let mut pmu = recording(model);
+        for at in 1..=2 {
+            for _ in 0..3 {
+                take(&mut pmu, retired::CALL, USER, USER + 16);
+            }
+            assert_ne!(newest(&pmu, 1, depth.into())[0][0], 0, "{model} {at}");
+            // Once at each write.
+            write(&mut pmu, INJECT, Injected::LOST_RECORDS.bits());
+            assert_eq!(read(&pmu, TOS), 0);
+            assert_eq!(
+                newest(&pmu, depth.into(), depth.into()),
+                vec![[0; 2]; depth as usize]
+            );
+        }
+    }
+    let mut pmu = recording(GOLDEN_COVE);
+    take(&mut pmu, retired::CALL, USER, USER + 16);
+    write(&mut pmu, INJECT, Injected::LOST_RECORDS.bits());
+    assert_eq!(read(&pmu, 0x1500), USER);
 }
 
 #[test]
