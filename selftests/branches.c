@@ -481,18 +481,24 @@ TEST_F(branches, each_task_has_its_own)
 	close_ring(&ring);
 }
 
-/* Calls itself @depth times, and then yields @times times. */
-static ALONE void yielding(unsigned int depth, unsigned int times)
+/* Calls itself @depth times, and then @times times @pause, and spins after each. */
+static ALONE void pausing(unsigned int depth, unsigned int times, void (*pause)(void),
+			  unsigned long spins)
 {
 	if (depth) {
-		yielding(depth - 1, times);
+		pausing(depth - 1, times, pause, spins);
 		asm volatile("" ::: "memory");
 		return;
 	}
 	while (times--) {
-		sched_yield();
-		deep(0, PERIOD / 4);
+		pause();
+		deep(0, spins);
 	}
+}
+
+static void yield(void)
+{
+	sched_yield();
 }
 
 /*
@@ -520,7 +526,7 @@ static void check_switches(struct __test_metadata *_metadata, bool inherit)
 		ASSERT_LE(0, others);
 	}
 	ASSERT_TRUE(enable(&ring));
-	yielding(5, 400);
+	pausing(5, 400, yield, PERIOD / 4);
 	ASSERT_TRUE(disable(&ring));
 	end_other(other);
 	close(others);
@@ -529,7 +535,7 @@ static void check_switches(struct __test_metadata *_metadata, bool inherit)
 		    sample->ip > (unsigned long)deep_end)
 			continue;
 		samples++;
-		/* The calls of yielding() and of deep(). */
+		/* The calls of pausing() and of deep(). */
 		whole += sample->stack.nr >= 6;
 	}
 	EXPECT_LT(50, samples);
@@ -555,6 +561,78 @@ TEST_F(branches, call_stack_outlives_exchanges)
 	if (!on_rpmu())
 		SKIP(return, "the built-in driver decides by the task that had the context first");
 	check_switches(_metadata, true);
+}
+
+/* Bit 32: selftests/vpmu/README.md. */
+#define LOSE_RECORDS	"what=0x100000000"
+
+static int asks[2], answers[2];
+
+/* Loses the branch records of all CPUs once for each byte in @asks. */
+static void lose_records(void)
+{
+	char lost = 1;
+
+	while (read(asks[0], &lost, 1) == 1) {
+		lost = load_module("./wrong.ko", LOSE_RECORDS) && unload_module("wrong");
+		if (write(answers[1], &lost, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+static bool all_lost;
+
+/* Sleeps, without branch records of its own, until the records are lost. */
+static void sleep_deeply(void)
+{
+	char lost = 0;
+
+	if (write(asks[1], &lost, 1) != 1 || read(answers[0], &lost, 1) != 1 || !lost)
+		all_lost = false;
+}
+
+/*
+ * A CPU that sleeps deeply loses its branch records. A task's call stack is
+ * restored after that, although no other task has used the records.
+ */
+TEST_F(branches, call_stack_outlives_deep_sleep)
+{
+	struct perf_event_attr attr = sampling_branches(PERF_SAMPLE_BRANCH_CALL_STACK | USER |
+							PERF_SAMPLE_BRANCH_NO_FLAGS |
+							PERF_SAMPLE_BRANCH_NO_CYCLES);
+	unsigned int samples = 0, whole = 0;
+	const struct sample *sample;
+	struct ring ring;
+	pid_t helper;
+
+	if (!has_call_stacks())
+		SKIP(return, "the CPU does not record call stacks");
+	if (!is_tcg())
+		SKIP(return, "only the emulated PMU loses its records on demand");
+	ASSERT_EQ(0, pipe(asks));
+	ASSERT_EQ(0, pipe(answers));
+	helper = fork_helper();
+	ASSERT_LE(0, helper);
+	if (!helper)
+		lose_records();
+	all_lost = true;
+	ASSERT_TRUE(open_ring(&ring, &attr, 0, -1));
+	ASSERT_TRUE(enable(&ring));
+	pausing(5, 20, sleep_deeply, PERIOD * 2);
+	ASSERT_TRUE(disable(&ring));
+	end_other(helper);
+	EXPECT_TRUE(all_lost);
+	while ((sample = take_sample(ring.page))) {
+		if (sample->ip < (unsigned long)deep || sample->ip > (unsigned long)deep_end)
+			continue;
+		samples++;
+		/* The calls of pausing() and of deep(). */
+		whole += sample->stack.nr >= 6;
+	}
+	EXPECT_LE(20, samples);
+	EXPECT_EQ(samples, whole);
+	close_ring(&ring);
 }
 
 /* Events with different filters cannot be on a CPU at the same time. */

@@ -114,6 +114,15 @@ put_back_sample_limits() {
 	sample_limits 100000 25
 }
 
+# forget_log: empties the kernel's log except for the marks, if a test has provoked trouble there and checked it.
+forget_log() {
+	marks=$(dmesg | sed -n 's/.*\(rpmu-selftest: mark .*\)/<6>\1/p')
+	dmesg -c >/dev/null
+	echo "$marks" | while IFS= read -r line; do
+		echo "$line" >/dev/kmsg
+	done
+}
+
 # inject WHAT: injects defects into the emulated PMU until `repair`.
 inject() {
 	output=$(./module load ./wrong.ko "what=$1" 2>&1) && return

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests freeze_on_smi, which keeps the firmware's instructions in SMM from being
- * counted. A write to the APM command port raises an SMI on the first CPU; the
- * firmware's handler ignores unknown commands.
+ * counted, and samples beside SMIs. A write to the APM command port raises an SMI
+ * on the first CPU; the firmware's handler ignores unknown commands.
  */
 #define _GNU_SOURCE
 #include <sys/io.h>
+#include <sys/mman.h>
 
 #include "kselftest_harness.h"
 #include "perf_util.h"
@@ -18,6 +19,9 @@
 
 #define SMIS		10
 #define ROUNDS		50
+#define PERIOD		1009
+#define PAGES		64UL
+#define PAGE		4096UL
 /* Fewer instructions than any SMI handler executes. */
 #define HANDLER		10
 
@@ -114,6 +118,50 @@ TEST_F(smi, frozen)
 	expect_all(_metadata, false);
 	ASSERT_TRUE(write_line(FREEZE, "0"));
 	expect_all(_metadata, true);
+}
+
+/*
+ * An event of user mode takes all samples, and counts nothing else, while SMIs
+ * come in the middle.
+ */
+static void expect_samples(struct __test_metadata *_metadata)
+{
+	struct perf_event_attr attr = counting_user(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	struct perf_event_mmap_page *page;
+	__u64 samples = 0, count;
+	int fd, i;
+
+	attr.sample_period = PERIOD;
+	attr.sample_type = PERF_SAMPLE_IP;
+	fd = perf_open(&attr, 0, -1, -1, 0);
+	ASSERT_LE(0, fd);
+	page = map_buffer(fd, PAGES);
+	ASSERT_NE(MAP_FAILED, page);
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+	for (i = 0; i < 1000; i++) {
+		outb(NO_COMMAND, APM_COMMAND);
+		branch_loop(PERIOD / 10);
+	}
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
+	count = read_value(fd);
+	while (take_sample(page))
+		samples++;
+	EXPECT_LE(200, samples);
+	EXPECT_EQ(count / PERIOD, samples);
+	munmap(page, (PAGES + 1) * PAGE);
+	close(fd);
+}
+
+TEST_F(smi, samples)
+{
+	struct sample_limits limits;
+
+	ASSERT_TRUE(lift_sample_limits(&limits));
+	ASSERT_TRUE(write_line(FREEZE, "0"));
+	expect_samples(_metadata);
+	ASSERT_TRUE(write_line(FREEZE, "1"));
+	expect_samples(_metadata);
+	EXPECT_TRUE(put_back_sample_limits(&limits));
 }
 
 TEST_HARNESS_MAIN
