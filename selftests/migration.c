@@ -40,16 +40,20 @@ FIXTURE_VARIANT_ADD(migration, children)
 	.inherit = true,
 };
 
-/* The first event, instructions, is on a fixed counter; the others count branches. */
+/*
+ * The first event counts instructions, on a fixed counter if there is one; the
+ * others count branches.
+ */
 FIXTURE_SETUP(migration)
 {
+	const int counters = gp_counters() + (fixed_counters() > 0);
 	struct perf_event_attr attr =
 		counting_user(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "one CPU only");
 	attr.inherit = variant->inherit;
-	for (self->nr = 0; self->nr < 1 + (int)gp_counters(); self->nr++) {
+	for (self->nr = 0; self->nr < counters; self->nr++) {
 		ASSERT_GT(MAX_GROUP, self->nr);
 		attr.exclude_kernel = !self->nr || may_count_user_alone(self->nr - 1);
 		self->user_alone[self->nr] = attr.exclude_kernel;
