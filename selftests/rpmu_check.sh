@@ -6,9 +6,10 @@
 # Tests rpmu-check, which the guest has in an additional archive (rpmu-check/test.sh). Starts and ends on the built-in
 # driver.
 #
-#	rpmu_check.sh		a part of the checks
-#	rpmu_check.sh all	all of them, also hotplug
-#	rpmu_check.sh all page	also print the report's page, compressed
+#	rpmu_check.sh WORD...	part	(default) a part of the checks
+#				all	all checks instead of a part, also hotplug
+#				page	also print the report's page, compressed
+#				TEST	only the tests that are named
 
 . ./ktap.sh
 
@@ -409,15 +410,26 @@ fi
 hostname $HOST
 printf 'root:x:0:0:root:/root:/bin/sh\n%s:x:1000:1000:Jane Roe:/home/jane:/bin/sh\n' $USER >/etc/passwd
 
-run_test passes_"${1:-part}"
-[ "$2" != page ] || echo "# page: $(gzip -c $REPORT/rpmu-check.html | base64 -w 0)"
-for name in has_nothing_personal says_what_loading_would_do names_what_uses_the_pmu wants_rpmu_unloaded wants_root wants_a_module \
+first=passes_part page='' named=''
+for word; do
+	case $word in
+	part) ;;
+	all) first=passes_all ;;
+	page) page=1 ;;
+	*) named="$named $word" ;;
+	esac
+done
+all="$first has_nothing_personal says_what_loading_would_do names_what_uses_the_pmu wants_rpmu_unloaded wants_root wants_a_module \
 	names_a_hybrid_processor names_an_old_version names_an_unknown_model names_a_stuck_counter names_a_stuck_fixed_counter \
 	names_a_register_that_faults names_counters_that_stand_still names_counters_that_run_backwards \
 	names_missing_counters names_wrong_records names_a_status_that_cannot_be_cleared names_interrupts_without_end \
 	handles_late_interrupts handles_repeated_interrupts handles_late_and_repeated_interrupts handles_fewer_counters \
 	handles_more_counters handles_counters_that_run_in_smm handles_reserved_bits_of_the_status \
-	gives_back_when_interrupted gives_back_when_killed; do
-	run_test $name
+	gives_back_when_interrupted gives_back_when_killed"
+for name in ${named:-$all}; do
+	run_test "$name"
+	case $name in
+	passes_*) [ -z "$page" ] || echo "# page: $(gzip -c $REPORT/rpmu-check.html | base64 -w 0)" ;;
+	esac
 done
 finish

@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0
 # Tests rpmu-check in guests. Prints TAP.
 . "$(dirname "$0")/../../scripts/lib.sh"
-usage "usage: selftests/rpmu-check/test.sh [--all] [--pages DIR] [MODEL …]
+usage "usage: selftests/rpmu-check/test.sh [--all] [--pages DIR] [--profile NAME] [MODEL …]
 
 Runs selftests/rpmu_check.sh in a guest for each MODEL (default: Haswell), with Debian's stock kernel and the emulated PMU.
 A MODEL is QEMU's CPU model, as for scripts/guest --cpu.
 
   --all          all checks instead of a part, on six models of both vendors if no other is named
-  --pages DIR    write the reports' pages to DIR, for a look with a browser" "$@"
+  --pages DIR    write the reports' pages to DIR, for a look with a browser
+  --profile NAME on the PMU of a hypervisor's guest, as for scripts/guest --profile; without injected errors" "$@"
 
 args=part
 pages=''
+profile=''
 models=()
 while (($#)); do
 	case $1 in
@@ -20,6 +22,11 @@ while (($#)); do
 		(($# > 1)) || die '--pages needs a directory: see --help'
 		pages=$2
 		mkdir -p "$pages"
+		shift
+		;;
+	--profile)
+		(($# > 1)) || die '--profile needs a name: see --help'
+		profile=$2
 		shift
 		;;
 	-*) die "$1 is not known: see --help" ;;
@@ -46,10 +53,17 @@ nr=0 failed=0
 echo 'TAP version 13'
 for model in "${models[@]}"; do
 	options=(--run test --icount --cpu "$model" --smp '2,1' --timeout 7200 --initrd "$work/extra.cpio")
-	[[ $model == EPYC* || $model == phenom* || $model == Opteron* ]] || options+=(--pebs)
 	name=rpmu-check-${model%%,*}
+	tests=''
+	if [[ -n $profile ]]; then
+		options+=(--profile "$profile")
+		name+=-$profile
+		tests=,passes_$args,has_nothing_personal,says_what_loading_would_do
+	elif [[ $model != EPYC* && $model != phenom* && $model != Opteron* ]]; then
+		options+=(--pebs)
+	fi
 	status=0
-	"$top/scripts/guest" "${options[@]}" --name "$name" --append "rpmu.tests=rpmu_check.sh rpmu.args=$args${pages:+,page}" \
+	"$top/scripts/guest" "${options[@]}" --name "$name" --append "rpmu.tests=rpmu_check.sh rpmu.args=$args${pages:+,page}$tests" \
 		</dev/null >"$work/$name.tap" || status=$?
 	# One stream of all guests.
 	while IFS= read -r line; do
