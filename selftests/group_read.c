@@ -109,9 +109,14 @@ static struct perf_event_attr attr_of(const struct member *member)
 FIXTURE_SETUP(group)
 {
 	struct perf_event_attr attr;
+	unsigned int hardware = 0;
 	int i;
 
 	self->instructions = -1;
+	for (i = 0; i < variant->nr; i++)
+		hardware += variant->member[i].type != PERF_TYPE_SOFTWARE;
+	if (hardware > gp_counters() + fixed_counters())
+		SKIP(return, "the group needs more counters");
 	for (i = 0; i < variant->nr; i++) {
 		attr = attr_of(&variant->member[i]);
 		if (attr.type == TYPE_MSR)

@@ -331,8 +331,29 @@ bool amd_lbr(void)
 	return is_amd() && __get_cpuid(0x80000022, &eax, &ebx, &ecx, &edx) && (eax & 1 << 1);
 }
 
+/*
+ * Returns whether a hypervisor hides the branch records: the kernel finds none, and
+ * CPUID reports a version or no IA32_PERF_CAPABILITIES (PDCM) as only hypervisors do.
+ */
+static bool hidden_branch_records(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (is_amd() || !access(CPU_PMU "/caps/branches", F_OK))
+		return false;
+	if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & 1 << 15))
+		return true;
+	return !__get_cpuid(0xa, &eax, &ebx, &ecx, &edx) || (eax & 0xff) < 3;
+}
+
 unsigned int branch_records(void)
 {
+	static int hidden = -1;
+
+	if (hidden < 0)
+		hidden = hidden_branch_records();
+	if (hidden)
+		return 0;
 	if (cpu_model() == MODEL_SILVERMONT)
 		return 8;
 	if (cpu_model() >= MODEL_SKYLAKE)

@@ -377,7 +377,8 @@ static void other_task(int to, int from, unsigned int gp, int rounds)
 		if (branches[i] < 0)
 			_exit(2);
 	}
-	if (fixed_counters() && (open_user(0x3c) < 0 || open_user(0x300) < 0))
+	if ((fixed_counters() > 1 && open_user(0x3c) < 0) ||
+	    (fixed_counters() > 2 && open_user(0x300) < 0))
 		_exit(3);
 	for (round = 0; round < rounds; round++) {
 		struct perf_event_attr attr =
