@@ -272,9 +272,9 @@ fails_on_rpmu() {
 # switches_off WHAT REASON: rpmu switches its counters off for the reason, which comes first and is explained, and no
 # further check runs on it.
 switches_off() {
-	fails_on_rpmu after "$1" machine,take-over "^breaker: rpmu has switched its counters off: $2" \
+	fails_on_rpmu after "$1" machine,groups,take-over "^breaker: rpmu has switched its counters off: $2" \
 		'^    The PMU .* a fault of the hardware or of the hypervisor' '^machine: [a-z_]+: fails on rpmu only' \
-		'problems: breaker, machine' '^take-over .* ok +not run .* ok '
+		'problems: breaker, machine\.' '^groups .* ok +not run .* ok ' '^take-over .* ok +not run .* ok '
 }
 
 # handles WHAT CHECKS PATTERN…: succeeds if rpmu-check passes in spite of the error, and its messages match each pattern.
