@@ -234,6 +234,14 @@ static bool share_a_counter(unsigned int a, unsigned int b)
 
 	if (base[a].type != PERF_TYPE_RAW || base[b].type != PERF_TYPE_RAW)
 		return false;
+	/*
+	 * Without PERF_METRICS, as in Xen's guests, a metric counts all slots on
+	 * the fixed counter of the slots.
+	 */
+	if (fixed_counters() > 3 && access(CPU_PMU "/events/topdown-retiring", F_OK) &&
+	    base[a].config + base[b].config == SLOTS + METRIC &&
+	    (base[a].config == SLOTS || base[b].config == SLOTS))
+		return true;
 	for (i = 0; i < ARRAY_SIZE(missing); i++)
 		if (missing[i].model == cpu_model() &&
 		    (base[a].config & missing[i].mask) == missing[i].config &&
