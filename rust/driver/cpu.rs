@@ -125,7 +125,7 @@ impl Cpu {
     ) -> impl PinInit<Self, Error> + use<'a> {
         try_pin_init!(Self {
             id: cpu,
-            own <- CpuCell::init(cpu, CallbackState::new(hardware)),
+            own <- CpuCell::init_closed(cpu, CallbackState::new(hardware)),
             pmi_state <- PmiState::new(
                 // AMD's built-in driver has no state of running counters that other code reads.
                 builtin

@@ -81,7 +81,7 @@ impl Driver {
     /// [`None`] if a callback is running already. The perf core does not nest callbacks. But if a
     /// callback hits a tracepoint whose event leads a group with events of this driver, the perf
     /// core may stop the group. Also [`None`] when the CPU has been [given
-    /// back](super::hotplug::give_back).
+    /// back](super::hotplug::give_back), and always on a CPU with another PMU.
     #[inline]
     fn own<'a>(
         &'a self,
@@ -316,8 +316,9 @@ impl Operations for Driver {
         let cpu = self.cpus.this_cpu(cx.irqs());
         cpu.pmi_state.set_enabled(CounterMask::EMPTY);
         let Some(mut own) = cpu.own.borrow(cx.irqs()) else {
-            // A callback is running (see `own()`), or the CPU was given back. In the first case
-            // counters may count, and the caller relies on their being stopped.
+            // A callback is running (see `own()`), or the CPU was given back or has another PMU, as
+            // the perf core disables the PMUs of all of a task's events. In the first case counters
+            // may count, and the caller relies on their being stopped.
             if !cpu.own.is_closed() {
                 cpu.pmi_state.hypervisors.announce_stop();
                 self.hardware.stop(cx.irqs());

@@ -205,12 +205,13 @@ impl<T> CpuCell<T> {
         }
     }
 
-    /// As [`new`](Self::new), with data that `value` initialises in place.
-    pub fn init<E>(owner: CpuId, value: impl Init<T, E>) -> impl Init<Self, E> {
-        // INVARIANT: The data is free, and there is no guard yet.
+    /// As [`new`](Self::new), with data that `value` initialises in place, and that is closed until
+    /// it is [opened](Self::open).
+    pub fn init_closed<E>(owner: CpuId, value: impl Init<T, E>) -> impl Init<Self, E> {
+        // INVARIANT: The data is closed, and there is no guard yet.
         try_init!(Self {
             owner,
-            state: AtomicU32::new(owner.as_u32()),
+            state: AtomicU32::new(CLOSED),
             value <- in_cell(value),
         }? E)
     }
