@@ -54,7 +54,7 @@ stays_out() {
 
 models_that_are_not_driven() {
 	stays_out $((0x0f * MODEL)) 'Core 2 is not supported yet: it needs a table of its events; keep the built-in driver' &&
-		stays_out $((0x97 * MODEL)) 'Alder Lake is not .*: it needs a PMU for each kind of cores; keep' &&
+		stays_out $((0xaa * MODEL)) 'Meteor Lake is not .*: it needs CPUID leaf 0x23; keep' &&
 		stays_out $((0xdd * MODEL)) 'Clearwater Forest is not .*: it needs a table of its events, CPUID leaf 0x23 and arch.* PEBS; keep'
 }
 

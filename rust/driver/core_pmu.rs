@@ -60,13 +60,12 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Returns the identity of the PMU for cores of the type `core`, which has this `index`.
-    /// [`None`] if this driver has no such PMU.
-    pub(super) fn of(core: CoreType, index: usize) -> Option<Self> {
-        (core == CoreType::ONLY).then_some(Self {
+    pub(super) fn of(core: CoreType, index: usize) -> Self {
+        Self {
             index,
-            name: c"cpu",
-            event_type: Some(event_type::RAW),
-        })
+            name: core.pmu_name(),
+            event_type: core.is_raw().then_some(event_type::RAW),
+        }
     }
 }
 

@@ -4,8 +4,7 @@
 //! for all of them: NMIs, CPU hotplug, suspend and shutdown.
 //!
 //! Each CPU belongs to at most one PMU, which [`Machine::this_cpu`] and [`Machine::pmu_of`] find.
-//! The supported machines have one PMU for all CPUs. A hybrid has one for each type of cores
-//! ([`cpus`]).
+//! Most machines have one PMU for all CPUs. A hybrid has one for each type of cores ([`cpus`]).
 
 pub(super) mod common;
 pub(super) mod cpus;
@@ -177,12 +176,12 @@ impl Machine {
     /// Checks that the counters keep values: some hypervisors describe a PMU that does nothing. In
     /// a virtual machine, also finds out which extra registers exist.
     ///
-    /// Fails with `ENODEV` or another error, and a line in the log. No driver may be using the
-    /// PMUs. Process context.
+    /// Fails with `ENODEV` or another error, and a line in the log; with `ENXIO` if all CPUs with a
+    /// type of core have gone offline. No driver may be using the PMUs. Process context.
     pub(crate) fn check_counters(&self) -> Result {
         let cpus = &self.common.cpus;
         self.pmus()
-            .try_for_each(|pmu| probe::check_counters(pmu, cpus.one_of(pmu.ops().identity.index)))
+            .try_for_each(|pmu| probe::check_counters(pmu, cpus.one_of(pmu.ops().identity.index)?))
     }
 
     /// Fails with `ENODEV`, and a line in the log, if a CPU's registers do not work. To be called

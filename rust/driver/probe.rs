@@ -16,7 +16,6 @@ use crate::{
             Leaf, //
         },
         cores::PerType,
-        model::Vendor,
         pmu::PmuInfo,
         sched::assign::Policy, //
     },
@@ -70,13 +69,13 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<KBox<Found>> {
         pr_err!("max_period={max_period} is too short; use {SHORTEST_MAX_PERIOD} or more\n");
         return Err(EINVAL);
     }
-    let cpus = Cpus::find(!is_hybrid())?;
+    let cpus = find_cpus()?;
     let mut pmus = PerType::new();
     for (index, core) in cpus.types().iter().enumerate() {
-        let cpu = cpus.one_of(index);
+        let cpu = cpus.one_of(index)?;
         let pmu = find_pmu(cpu)?;
         let found = FoundPmu {
-            identity: Identity::of(*core, index).ok_or(ENODEV)?,
+            identity: Identity::of(*core, index),
             hardware: Hardware::new(pmu, known_policy, max_period, cpu)?,
         };
         // There is room for one PMU of each type.
@@ -85,10 +84,11 @@ pub(crate) fn probe(policy: &CStr, max_period: u64) -> Result<KBox<Found>> {
     Ok(KBox::new(Found { cpus, pmus }, GFP_KERNEL)?)
 }
 
+/// Finds the CPUs and their types of cores.
+// A separate function, as the CPUID leaves need stack.
 #[inline(never)]
-fn is_hybrid() -> bool {
-    let cpuid = read_cpuid();
-    Vendor::from_cpuid(&cpuid.vendor()) == Some(Vendor::Intel) && cpuid.is_hybrid()
+fn find_cpus() -> Result<Cpus> {
+    Cpus::find(&read_cpuid())
 }
 
 /// Detects the PMU of `cpu`, or of this CPU if `cpu` is [`None`]: then all CPUs are alike.
@@ -209,6 +209,7 @@ fn read_cpuid() -> Cpuid {
         leaf_1: leaf_if_any(1),
         leaf_7: leaf_if_any(7),
         leaf_a: leaf_if_any(0xa),
+        leaf_1a: leaf_if_any(0x1a),
         leaf_1c: leaf_if_any(0x1c),
         leaf_8000_0001: extended_if_any(0x8000_0001),
         leaf_8000_0008: extended_if_any(0x8000_0008),

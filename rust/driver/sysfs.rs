@@ -42,7 +42,7 @@ pub(super) fn groups(pmu: &PmuInfo, alike: bool) -> Result<Groups> {
     }
     groups.push(top, GFP_KERNEL)?;
     groups.push(format(pmu)?, GFP_KERNEL)?;
-    groups.push(events(pmu)?, GFP_KERNEL)?;
+    groups.push(events(pmu, alike)?, GFP_KERNEL)?;
     groups.push(caps(pmu)?, GFP_KERNEL)?;
     groups.push(own_settings()?, GFP_KERNEL)?;
     Groups::new(groups)?.with_request(own_format()?)
@@ -100,10 +100,13 @@ fn format(pmu: &PmuInfo) -> Result<Group> {
     Ok(group)
 }
 
-/// Makes `events/`: the generic hardware events, and events for topdown, TSX, loads and stores.
+/// Makes `events/`: the generic hardware events, and events for topdown, TSX, loads and stores. The
+/// texts of the latter have no newline if the CPUs are not `alike`: see
+/// `events_hybrid_sysfs_show()`, `arch/x86/events/core.c`.
 #[inline(never)]
-fn events(pmu: &PmuInfo) -> Result<Group> {
+fn events(pmu: &PmuInfo, alike: bool) -> Result<Group> {
     let mut group = Group::new(c"events");
+    let end = if alike { "\n" } else { "" };
     for id in HardwareId::ALL {
         if let Some(select) = pmu.hardware_event(id) {
             let fields = Fields {
@@ -121,14 +124,15 @@ fn events(pmu: &PmuInfo) -> Result<Group> {
     }
     if pmu.capabilities.rtm {
         for (name, text) in pmu.model.tsx_files {
-            group.file(fmt!("{name}"), fmt!("{text}\n"))?;
+            group.file(fmt!("{name}"), fmt!("{text}{end}"))?;
         }
     }
-    // Mainline: `mem_is_visible()`, `arch/x86/events/intel/core.c`.
-    let precise = pmu.capabilities.pebs_format.is_some();
+    // Mainline: `mem_is_visible()`, and on hybrids `hybrid_events_is_visible()`,
+    // `arch/x86/events/intel/core.c`.
+    let shows_all = !alike || pmu.capabilities.pebs_format.is_some();
     for (name, text) in pmu.model.memory_files {
-        if precise || *name == memory_files::AUXILIARY {
-            group.file(fmt!("{name}"), fmt!("{text}\n"))?;
+        if shows_all || *name == memory_files::AUXILIARY {
+            group.file(fmt!("{name}"), fmt!("{text}{end}"))?;
         }
     }
     Ok(group)

@@ -66,6 +66,12 @@ pub(super) fn find_predecessors(machine: &Machine, found: &mut PerType<BuiltinPm
     let Some(raw) = find_raw(machine)? else {
         return Ok(());
     };
+    // Otherwise the built-in driver would count on such a CPU once it is online, although it gets
+    // no NMIs.
+    let unknown = machine.common().cpus.unknown_type();
+    if unknown.is_some_and(|core| raw.sibling(core.pmu_name()).is_some()) {
+        return Err(log_offline());
+    }
     for pmu in machine.pmus() {
         let name = pmu.ops().identity.name;
         let pmu = raw.sibling(name).ok_or_else(|| log_missing(name))?;
@@ -83,8 +89,8 @@ pub(super) fn find_predecessors(machine: &Machine, found: &mut PerType<BuiltinPm
 fn find_raw(machine: &Machine) -> Result<Option<BuiltinPmu>> {
     let mut identities = machine.pmus().map(|pmu| &pmu.ops().identity);
     let is_raw = |it: &&Identity| it.event_type == Some(event_type::RAW);
-    let raw = identities.find(is_raw).ok_or(ENODEV)?;
-    let cpu = machine.common().cpus.one_of(raw.index);
+    let raw = identities.find(is_raw).ok_or_else(log_offline)?;
+    let cpu = machine.common().cpus.one_of(raw.index)?;
     match BuiltinPmu::find(event_type::RAW, SOME_EVENT, cpu) {
         Ok(Some(pmu)) if pmu.name() != raw.name => Err(log_other(pmu.name())),
         Ok(pmu) => Ok(pmu),
@@ -130,10 +136,15 @@ fn log_not_found(not_found: &NotFound, machine: &Machine) -> Error {
 #[cold]
 #[inline(never)]
 fn log_other(name: &CStr) -> Error {
-    pr_err!(
-        "the PMU in charge is {name:?}, not the core PMU of a CPU with one type of cores; it stays in \
-         charge\n"
-    );
+    pr_err!("the PMU in charge is {name:?}, not this machine's core PMU; it stays in charge\n");
+    ENODEV
+}
+
+/// Logs that CPUs are offline whose type of core no online CPU has, as far as is known.
+#[cold]
+#[inline(never)]
+fn log_offline() -> Error {
+    pr_err!("a type of core has no CPU online, or may have none; bring all CPUs online first\n");
     ENODEV
 }
 

@@ -25,6 +25,11 @@ pub fn possible_cpus() -> impl Iterator<Item = CpuId> {
     in_mask(possible_mask())
 }
 
+/// Returns the CPUs that exist, online or not.
+pub fn present_cpus() -> impl Iterator<Item = CpuId> {
+    in_mask(present_mask())
+}
+
 /// Returns whether `cpu` can ever come online.
 #[inline]
 pub fn possible(cpu: CpuId) -> bool {
@@ -75,6 +80,12 @@ fn online_mask() -> &'static Cpumask {
     // SAFETY: The mask is a global and always valid. Its bits change under the reader; `test()`
     // reads each with one access that the compiler may neither split nor repeat.
     unsafe { Cpumask::from_raw((&raw const bindings::__cpu_online_mask).cast()) }
+}
+
+fn present_mask() -> &'static Cpumask {
+    // SAFETY: The mask is a global and always valid. Its bits change under the reader; `test()`
+    // reads each with one access that the compiler may neither split nor repeat.
+    unsafe { Cpumask::from_raw((&raw const bindings::__cpu_present_mask).cast()) }
 }
 
 fn possible_mask() -> &'static Cpumask {

@@ -2,22 +2,27 @@
 
 //! The PMU as CPUID and IA32_PERF_CAPABILITIES describe it.
 //!
-//! No other module decodes the two, except that `rust/x86` checks whether PERF_METRICS exists. This
-//! module executes no instruction: the driver fills in a [`Cpuid`]. Intel's PMUs have leaf 0xA.
-//! AMD's have no leaf before PerfMonV2: a feature bit, PerfCtrExtCore, distinguishes six counters
-//! from four.
+//! No other module decodes the two. This module executes no instruction: the driver fills in a
+//! [`Cpuid`]. Intel's PMUs have leaf 0xA. AMD's have no leaf before PerfMonV2: a feature bit,
+//! PerfCtrExtCore, distinguishes six counters from four.
 
 mod builder;
 mod pebs_format;
 
-use crate::logic::regs::{
-    counter::{
-        CounterId,
-        CounterMask,
-        MAX_FIXED,
-        MAX_GP, //
+use crate::logic::{
+    cores::{
+        CoreType,
+        ALDER_LAKE, //
     },
-    period::CounterWidth, //
+    regs::{
+        counter::{
+            CounterId,
+            CounterMask,
+            MAX_FIXED,
+            MAX_GP, //
+        },
+        period::CounterWidth, //
+    },
 };
 
 pub use pebs_format::PebsFormat;
@@ -46,6 +51,8 @@ pub struct Cpuid {
     pub leaf_7: Leaf,
     /// Leaf 0xA: architectural performance monitoring.
     pub leaf_a: Leaf,
+    /// Leaf 0x1A: the type of the core, on a hybrid.
+    pub leaf_1a: Leaf,
     /// Leaf 0x1C: architectural LBRs.
     pub leaf_1c: Leaf,
     /// Leaf 0x8000_0001: AMD's features.
@@ -133,6 +140,42 @@ impl Cpuid {
     /// Returns whether the processor has different kinds of cores.
     pub const fn is_hybrid(&self) -> bool {
         bit(self.leaf_7.edx, 15)
+    }
+
+    /// Returns the type of this CPU's core. A hybrid is a processor of Intel that says so, or an
+    /// [Alder Lake](ALDER_LAKE), some of whose dies have big cores only. [`None`] if the type is
+    /// unknown.
+    pub fn core_type(&self) -> Option<CoreType> {
+        let is_alder_lake = self.family() == 6 && ALDER_LAKE.contains(&self.model());
+        if self.vendor() == *b"GenuineIntel" && (self.is_hybrid() || is_alder_lake) {
+            CoreType::of_hybrid(self.leaf_1a.eax)
+        } else {
+            Some(CoreType::Only)
+        }
+    }
+
+    /// Returns the number of general-purpose counters and the mask of fixed counters in leaf 0xA.
+    ///
+    /// On Alder and Raptor Lake, the leaf has the counters that both types of cores have, and big
+    /// cores have two and one more. If the firmware has turned all small cores off, the leaf has
+    /// all counters of big cores, though the processor still says that it is a hybrid. Mainline:
+    /// `intel_pmu_init()`, `arch/x86/events/intel/core.c`.
+    fn reported(&self) -> (u8, u32) {
+        let leaf = &self.leaf_a;
+        let (gp, fixed) = (byte(leaf.eax, 8), leaf.ecx);
+        let lacks_some = gp <= 6 && fixed <= 0b111;
+        if self.is_hybrid() && self.core_type() == Some(CoreType::Big) && lacks_some {
+            (gp + 2, (fixed << 1) | 1)
+        } else {
+            (gp, fixed)
+        }
+    }
+
+    /// Returns whether IA32_PERF_CAPABILITIES lacks PERF_METRICS_AVAILABLE though PERF_METRICS
+    /// exists: erratum RPL018, on big cores of Raptor Lake. Mainline:
+    /// `intel_pmu_broken_perf_cap()`, `arch/x86/events/intel/core.c`.
+    fn hides_metrics(&self) -> bool {
+        self.core_type() == Some(CoreType::Big) && matches!(self.model(), 0xb7 | 0xba | 0xbf)
     }
 
     /// Returns whether TSX (RTM or HLE) exists, which the in_tx filters need.
@@ -373,13 +416,13 @@ impl Capabilities {
     /// assert_eq!(capabilities.counters.bits(), 0x7_0000_000f);
     /// assert_eq!(capabilities.max_period(), (1 << 47) - 1);
     /// ```
-    pub const fn decode(cpuid: &Cpuid, perf_capabilities: Option<u64>) -> Option<Self> {
+    pub fn decode(cpuid: &Cpuid, perf_capabilities: Option<u64>) -> Option<Self> {
         if cpuid.leaf_0.eax < 0xa {
             return None;
         }
         let leaf = &cpuid.leaf_a;
         let version = byte(leaf.eax, 0);
-        let reported_gp = byte(leaf.eax, 8);
+        let (reported_gp, fixed_mask) = cpuid.reported();
         let gp = if reported_gp < ADDRESSABLE_GP {
             reported_gp
         } else {
@@ -398,7 +441,7 @@ impl Capabilities {
         let reported_fixed = (leaf.edx & 0x1f) as u8;
         let fixed = if version >= 5 {
             // A bit from `MAX_FIXED` on would become a topdown metric.
-            CounterMask::from_bits((leaf.ecx as u64) << MAX_GP)
+            CounterMask::from_bits(u64::from(fixed_mask) << MAX_GP)
                 .fixed()
                 .union(CounterMask::first_fixed(reported_fixed))
         } else if version >= 2 {
@@ -412,10 +455,7 @@ impl Capabilities {
             CounterMask::EMPTY
         };
 
-        let perf_capabilities = match perf_capabilities {
-            Some(value) => value,
-            None => 0,
-        };
+        let perf_capabilities = perf_capabilities.unwrap_or(0);
         Some(Self {
             interface: Interface::ArchPerfmon,
             version,
@@ -423,7 +463,7 @@ impl Capabilities {
             unused_gp: reported_gp.wrapping_sub(gp),
             width,
             full_width_write: (perf_capabilities >> 13) & 1 != 0,
-            perf_metrics: (perf_capabilities >> 15) & 1 != 0,
+            perf_metrics: (perf_capabilities >> 15) & 1 != 0 || cpuid.hides_metrics(),
             metrics: CounterMask::EMPTY,
             absent_events: AbsentEvents(byte(leaf.ebx, 0) & ((1 << AbsentEvents::COUNT) - 1)),
             any_thread: version >= 3 && !(version >= 5 && bit(leaf.edx, 15)),

@@ -7,21 +7,55 @@
 /// Maximum number of types: Arrow Lake-H has big, small and low-power cores.
 pub const MAX_TYPES: usize = 3;
 
+/// The display models of Alder Lake and Raptor Lake, of Intel's family 6.
+pub const ALDER_LAKE: [u8; 5] = [0x97, 0x9a, 0xb7, 0xba, 0xbf];
+
 /// The type of a CPU's core.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CoreType(u32);
+///
+/// The types of a hybrid are in the order in which the built-in driver registers their PMUs
+/// (`intel_hybrid_pmu_type_map`, `arch/x86/events/intel/core.c`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum CoreType {
+    /// The type in a machine whose cores are all alike.
+    Only,
+    /// A small core of a hybrid.
+    Small,
+    /// A big core of a hybrid.
+    Big,
+}
 
 impl CoreType {
-    /// The type in a machine whose cores are all alike.
-    pub const ONLY: Self = Self(0);
+    /// The types of a hybrid.
+    pub const HYBRID: [Self; 2] = [Self::Small, Self::Big];
 
-    /// Returns the type in EAX of CPUID leaf 0x1A on a hybrid: the kind of core, and its model.
-    pub const fn of_hybrid(eax: u32) -> Self {
-        Self(eax)
+    /// Returns the type in EAX of CPUID leaf 0x1A on a hybrid; [`None`] if it is unknown. CPUs
+    /// without the leaf are big cores: they belong to dies without small ones. Mainline:
+    /// `find_hybrid_pmu_for_cpu()`, `adl_get_hybrid_cpu_type()`, `arch/x86/events/intel/core.c`.
+    pub const fn of_hybrid(eax: u32) -> Option<Self> {
+        match eax >> 24 {
+            0x20 => Some(Self::Small),
+            0x00 | 0x40 => Some(Self::Big),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the PMU of these cores.
+    pub const fn pmu_name(self) -> &'static core::ffi::CStr {
+        match self {
+            Self::Only => c"cpu",
+            Self::Small => c"cpu_atom",
+            Self::Big => c"cpu_core",
+        }
+    }
+
+    /// Returns whether the PMU of these cores has the event type for raw events. Otherwise its type
+    /// is a dynamic one.
+    pub const fn is_raw(self) -> bool {
+        !matches!(self, Self::Small)
     }
 }
 
-/// A list with one item for each type of core, in the order in which the types were found.
+/// A list with one item for each type of core.
 ///
 /// # Examples
 ///
@@ -145,15 +179,27 @@ impl<T> PerType<T> {
 }
 
 impl PerType<CoreType> {
+    /// Makes a list of the types for which `exists` returns true, in their order.
+    pub fn of(exists: impl Fn(CoreType) -> bool) -> Self {
+        let mut types = Self::new();
+        for core in CoreType::HYBRID.into_iter().filter(|core| exists(*core)) {
+            // There is room for all types.
+            let _ = types.push(core);
+        }
+        types
+    }
+
+    /// Makes the list of a machine whose cores are all alike.
+    pub fn only() -> Self {
+        let mut types = Self::new();
+        // There is room.
+        let _ = types.push(CoreType::Only);
+        types
+    }
+
     /// Returns the index of `core`, if it is in the list.
     pub fn find(&self, core: CoreType) -> Option<usize> {
         self.iter().position(|it| *it == core)
-    }
-
-    /// Returns the index of `core`. Appends it if it is not in the list; returns [`None`] if the
-    /// list is full.
-    pub fn find_or_add(&mut self, core: CoreType) -> Option<usize> {
-        self.find(core).or_else(|| self.push(core).ok())
     }
 }
 
@@ -288,23 +334,29 @@ mod tests {
     }
 
     #[test]
-    fn types_differ_by_kind_and_by_model() {
-        let [core, atom, low_power] =
-            [0x4000_0003, 0x2000_0003, 0x2000_0002].map(CoreType::of_hybrid);
-        let mut types = PerType::new();
-        for (core, index) in [
-            (core, 0),
-            (core, 0),
-            (atom, 1),
-            (low_power, 2),
-            (core, 0),
-            (atom, 1),
+    fn the_types_are_in_the_built_in_drivers_order() {
+        use CoreType::{
+            Big,
+            Only,
+            Small, //
+        };
+
+        for (eax, core) in [
+            (0x4000_0001, Some(Big)),
+            (0x2000_0001, Some(Small)),
+            (0, Some(Big)),
+            (0x3000_0001, None),
         ] {
-            assert_eq!(types.find_or_add(core), Some(index));
-            assert_eq!(types.find(core), Some(index));
+            assert_eq!(CoreType::of_hybrid(eax), core);
         }
-        assert_eq!(types.find(CoreType::ONLY), None);
-        assert_eq!(types.find_or_add(CoreType::ONLY), None);
-        assert_eq!(types.len(), MAX_TYPES);
+        let types = PerType::of(|_| true);
+        assert_eq!(items(&types), [Small, Big]);
+        assert_eq!(
+            [Small, Big, Only].map(|core| types.find(core)),
+            [Some(0), Some(1), None]
+        );
+        let big = PerType::of(|core| core == Big);
+        assert_eq!((items(&big), big.find(Small)), (vec![Big], None));
+        assert_eq!(items(&PerType::only()), [Only]);
     }
 }

@@ -11,6 +11,7 @@ use crate::logic::{
         Interface,
         PebsFormat, //
     },
+    cores::CoreType,
     model::{
         cache_event::{
             CacheId,
@@ -104,14 +105,15 @@ impl PmuInfo {
             if let Some(cpu) = NotDriven::find(cpuid.family(), cpuid.model()) {
                 return Err(Unsupported::NotDriven(cpu));
             }
-            if cpuid.is_hybrid() {
-                return Err(Unsupported::Hybrid);
-            }
         }
         let Some(model) = find_model(vendor, cpuid, capabilities.version) else {
-            return Err(Unsupported::Model {
-                family: cpuid.family(),
-                model: cpuid.model(),
+            return Err(if cpuid.core_type() != Some(CoreType::Only) {
+                Unsupported::Hybrid
+            } else {
+                Unsupported::Model {
+                    family: cpuid.family(),
+                    model: cpuid.model(),
+                }
             });
         };
         // Before version 2 there is no GLOBAL_CTRL, which is needed to stop all counters.
@@ -383,13 +385,16 @@ impl PmuInfo {
     }
 }
 
-/// Returns the model of a processor. An Intel processor for which neither this driver nor mainline
-/// has a table gets the architectural model. An AMD processor of a family above those with a table
-/// gets the newest model, as in mainline (`amd_pmu_event_map()`, `arch/x86/events/amd/core.c`).
+/// Returns the model of a processor, on a hybrid for the type of this core. An Intel processor with
+/// cores of one type for which neither this driver nor mainline has a table gets the architectural
+/// model. An AMD processor of a family above those with a table gets the newest model, as in
+/// mainline (`amd_pmu_event_map()`, `arch/x86/events/amd/core.c`).
 fn find_model(vendor: Vendor, cpuid: &Cpuid, version: u8) -> Option<&'static Model> {
     let (family, number) = (cpuid.family(), cpuid.model());
-    match models().find(|model| model.is_for(vendor, family, number)) {
+    let core = cpuid.core_type()?;
+    match models().find(|model| model.is_for(vendor, family, number, core)) {
         Some(model) => Some(model),
+        None if core != CoreType::Only => None,
         None if vendor != Vendor::Intel => (family > 0x1a).then_some(&AMD_ZEN_4),
         None if version < 5 => Some(&GENERIC),
         None => Some(&GENERIC_V5),

@@ -11,6 +11,7 @@ use crate::data::{
     List, //
 };
 use crate::logic::capabilities::Cpuid;
+use crate::logic::cores::CoreType;
 use crate::logic::model::{
     models,
     Model,
@@ -161,10 +162,12 @@ pub fn list_of(family: u16, cpuid_model: u8) -> Option<List> {
     let is_it = |list: &List| (list.family, list.cpuid_model) == (family, cpuid_model);
     lists().find(is_it).or_else(|| {
         let vendor = vendor(family);
-        let model = models().find(|model| model.is_for(vendor, family, cpuid_model))?;
+        let mut models = models();
+        let model =
+            models.find(|model| model.is_for(vendor, family, cpuid_model, CoreType::Only))?;
         // Zen 2 and Zen 3 are one model, with a list for each family.
         let mut lists = lists().filter(|list| list.family == family);
-        lists.find(|list| model.is_for(vendor, family, list.cpuid_model))
+        lists.find(|list| model.is_for(vendor, family, list.cpuid_model, CoreType::Only))
     })
 }
 

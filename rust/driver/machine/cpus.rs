@@ -5,12 +5,18 @@
 use crate::{
     kern::{
         call::call_on,
-        cpu::online_cpus,
+        cpu::{
+            online_cpus,
+            present_cpus, //
+        },
         percpu::PerCpu, //
     },
-    logic::cores::{
-        CoreType,
-        PerType, //
+    logic::{
+        capabilities::Cpuid,
+        cores::{
+            CoreType,
+            PerType, //
+        },
     },
     x86::cpuid::core_type, //
 };
@@ -34,37 +40,56 @@ const NONE: u8 = u8::MAX;
 /// it one later if its type was not [found](Self::find).
 pub(crate) struct Cpus {
     types: PerType<CoreType>,
+    /// Set if the processor says that it has several types of cores. Otherwise no CPU that comes
+    /// online later has another type.
+    is_hybrid: bool,
     /// The index of each CPU's type, or [`NONE`].
     of_cpu: PerCpu<AtomicU8>,
 }
 
 impl Cpus {
-    /// Finds the types of the online CPUs. `are_alike` is set if there is only one type.
+    /// Finds the types of the online CPUs of this processor, which `cpuid` describes.
     ///
-    /// Fails with `ENODEV`, and a line in the log, if there are too many types, or with `ENOMEM`.
-    /// Process context.
-    pub(in crate::driver) fn find(are_alike: bool) -> Result<Self> {
+    /// Fails with `ENODEV`, and a line in the log, if the type of a CPU is unknown, or with
+    /// `ENOMEM`. Process context.
+    #[inline(never)]
+    pub(in crate::driver) fn find(cpuid: &Cpuid) -> Result<Self> {
+        let are_alike = cpuid.core_type() == Some(CoreType::Only);
         let index = if are_alike { 0 } else { NONE };
         let mut cpus = Self {
-            types: PerType::new(),
+            types: PerType::only(),
+            is_hybrid: cpuid.is_hybrid(),
             of_cpu: PerCpu::new(|_| Ok::<_, Error>(AtomicU8::new(index)))?,
         };
         if are_alike {
-            cpus.types.find_or_add(CoreType::ONLY);
             return Ok(cpus);
         }
+        let mut found = [false; CoreType::HYBRID.len()];
         for cpu in online_cpus() {
-            let mut found = true;
-            let look = |irqs: &LocalInterruptDisabled| {
-                found = cpus.types.find_or_add(core_of_this_cpu(irqs)).is_some();
-                cpus.starting(irqs);
-            };
-            // This fails if the CPU has gone offline.
-            let _ = call_on(cpu, look);
-            if !found {
-                pr_err!("there are too many types of cores\n");
-                return Err(ENODEV);
+            let mut core = None;
+            if call_on(cpu, |irqs| core = core_of_this_cpu(irqs)).is_err() {
+                // The CPU has gone offline.
+                continue;
             }
+            let known = CoreType::HYBRID.iter().position(|it| Some(*it) == core);
+            match known.and_then(|index| found.get_mut(index)) {
+                Some(found) => *found = true,
+                None => {
+                    pr_err!("CPU {} is of an unknown type of core\n", cpu.as_u32());
+                    return Err(ENODEV);
+                }
+            }
+        }
+        let exists = |core| {
+            CoreType::HYBRID
+                .into_iter()
+                .zip(found)
+                .any(|it| it == (core, true))
+        };
+        cpus.types = PerType::of(exists);
+        for cpu in online_cpus() {
+            // This fails if the CPU has gone offline.
+            let _ = call_on(cpu, |irqs| cpus.starting(irqs));
         }
         Ok(cpus)
     }
@@ -74,7 +99,8 @@ impl Cpus {
         if self.are_alike() {
             return;
         }
-        let index = self.types.find(core_of_this_cpu(irqs));
+        let core = core_of_this_cpu(irqs);
+        let index = core.and_then(|core| self.types.find(core));
         // CAST: there are only a few types.
         let index = index.map_or(NONE, |index| index as u8);
         self.of_cpu.this_cpu(irqs).store(index, Relaxed);
@@ -87,7 +113,7 @@ impl Cpus {
 
     /// Returns whether all CPUs have the same type.
     pub(in crate::driver) fn are_alike(&self) -> bool {
-        self.types.len() == 1 && self.types.get(0) == Some(&CoreType::ONLY)
+        self.types.get(0) == Some(&CoreType::Only)
     }
 
     /// Returns the index of this CPU's type. If the CPU has no PMU, returns [`NONE`], which is no
@@ -104,13 +130,29 @@ impl Cpus {
         index.map_or(NONE, |index| index.load(Relaxed)).into()
     }
 
-    /// Returns an online CPU with the type at `index`. [`None`] if no such CPU is online, or if all
-    /// CPUs are alike, so that any CPU will do.
-    pub(in crate::driver) fn one_of(&self, index: usize) -> Option<CpuId> {
-        online_cpus().find(|cpu| !self.are_alike() && self.index_of(*cpu) == index)
+    /// Returns a type that is not in [`types`](Self::types), but may be the type of a CPU that is
+    /// offline.
+    pub(in crate::driver) fn unknown_type(&self) -> Option<CoreType> {
+        let is_unknown = |cpu: CpuId| self.index_of(cpu) == usize::from(NONE);
+        let mut missing = CoreType::HYBRID.into_iter();
+        let missing = missing.find(|core| self.types.find(*core).is_none());
+        missing.filter(|_| self.is_hybrid && present_cpus().any(is_unknown))
+    }
+
+    /// Returns an online CPU with the type at `index`. [`None`] if all CPUs are alike, so that any
+    /// CPU will do.
+    ///
+    /// Fails with `ENXIO` if no such CPU is online any more.
+    pub(in crate::driver) fn one_of(&self, index: usize) -> Result<Option<CpuId>> {
+        if self.are_alike() {
+            return Ok(None);
+        }
+        let cpu = online_cpus().find(|cpu| self.index_of(*cpu) == index);
+        cpu.map(Some).ok_or(ENXIO)
     }
 }
 
-fn core_of_this_cpu(irqs: &LocalInterruptDisabled) -> CoreType {
+/// Returns the type of this CPU of a hybrid, if it is known.
+fn core_of_this_cpu(irqs: &LocalInterruptDisabled) -> Option<CoreType> {
     CoreType::of_hybrid(core_type(irqs))
 }

@@ -35,6 +35,7 @@ impl Cpuid {
             leaf_1: ZERO,
             leaf_7: ZERO,
             leaf_a: ZERO,
+            leaf_1a: ZERO,
             leaf_1c: ZERO,
             leaf_8000_0001: ZERO,
             leaf_8000_0008: ZERO,
@@ -85,6 +86,14 @@ impl Cpuid {
         let base = if family < 0xf { family } else { 0xf };
         let extended = ((family - base) << 20) | ((model >> 4) << 16);
         self.with_signature(extended | (base << 8) | ((model & 0xf) << 4))
+    }
+
+    /// Makes this a core of a hybrid, with its type in EAX of leaf 0x1A.
+    #[must_use]
+    pub const fn with_core_type(mut self, eax: u32) -> Self {
+        self.leaf_7.edx |= 1 << 15;
+        self.leaf_1a.eax = eax;
+        self
     }
 
     /// Adds a hypervisor that announces itself.

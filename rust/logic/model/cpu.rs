@@ -2,6 +2,8 @@
 
 //! The processors of a model, by CPUID.
 
+use crate::logic::cores::CoreType;
+
 /// The vendor of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
@@ -26,7 +28,8 @@ impl Vendor {
     }
 }
 
-/// Processors of one vendor and display family with neighbouring display models.
+/// Processors of one vendor and display family with neighbouring display models, or the cores of
+/// one type in these processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpus {
     /// The vendor.
@@ -37,6 +40,8 @@ pub struct Cpus {
     pub first: u8,
     /// The highest display model.
     pub last: u8,
+    /// The type of the cores.
+    pub core: CoreType,
 }
 
 impl Cpus {
@@ -52,6 +57,17 @@ impl Cpus {
         cpus
     }
 
+    /// Returns the cores of the type `core` in Intel's hybrids of family 6 with these models.
+    pub(super) const fn hybrid<const N: usize>(models: [u8; N], core: CoreType) -> [Self; N] {
+        let mut cpus = Self::intel(models);
+        let mut i = 0;
+        while i < N {
+            cpus[i].core = core;
+            i += 1;
+        }
+        cpus
+    }
+
     /// Returns AMD's processors of a family with models from `first` to `last`, both included.
     pub(super) const fn amd(family: u16, first: u8, last: u8) -> Self {
         assert!(first <= last, "an empty range");
@@ -60,6 +76,7 @@ impl Cpus {
             family,
             first,
             last,
+            core: CoreType::Only,
         }
     }
 
@@ -70,11 +87,17 @@ impl Cpus {
             family,
             first: 0,
             last: u8::MAX,
+            core: CoreType::Only,
         }
     }
 
-    /// Returns whether these processors include the one with this vendor, family and model.
-    pub fn contains(&self, vendor: Vendor, family: u16, model: u8) -> bool {
-        self.vendor == vendor && self.family == family && self.first <= model && model <= self.last
+    /// Returns whether these processors include the one with this vendor, family and model, if its
+    /// core has the type `core`.
+    pub fn contains(&self, vendor: Vendor, family: u16, model: u8, core: CoreType) -> bool {
+        self.vendor == vendor
+            && self.family == family
+            && self.first <= model
+            && model <= self.last
+            && self.core == core
     }
 }

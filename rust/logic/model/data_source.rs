@@ -207,6 +207,8 @@ impl DataSources {
     pub const SKYLAKE_SERVER: Self = Self::new(&SKYLAKE_SERVER_LOADS, Extent::Lock);
     /// Golden Cove, server (`pebs_block`, `arch/x86/events/intel/core.c`).
     pub const GOLDEN_COVE: Self = Self::new(&SKYLAKE_SERVER_LOADS, Extent::Block);
+    /// Golden Cove, client.
+    pub const GOLDEN_COVE_CLIENT: Self = Self::new(&SKYLAKE_LOADS, Extent::Block);
     /// Gracemont (`grt_latency_data()`, `arch/x86/events/intel/ds.c`).
     pub const GRACEMONT: Self = Self::new(&GRACEMONT_LOADS, Extent::SmallCore(4));
     /// Crestmont (`cmt_latency_data()`, `arch/x86/events/intel/ds.c`).

@@ -17,9 +17,12 @@ use super::{
     TopdownFile,
     Vendor, //
 };
-use crate::logic::regs::{
-    counter::CounterMask,
-    period::PeriodRule, //
+use crate::logic::{
+    cores::CoreType,
+    regs::{
+        counter::CounterMask,
+        period::PeriodRule, //
+    },
 };
 
 /// A microarchitecture.
@@ -96,10 +99,10 @@ impl Model {
     }
 
     /// Returns whether this is the model of the processor with this vendor, display family and
-    /// model.
-    pub fn is_for(&self, vendor: Vendor, family: u16, model: u8) -> bool {
+    /// model, if its core has the type `core`.
+    pub fn is_for(&self, vendor: Vendor, family: u16, model: u8, core: CoreType) -> bool {
         let mut cpus = self.cpus.iter();
-        cpus.any(|cpus| cpus.contains(vendor, family, model))
+        cpus.any(|cpus| cpus.contains(vendor, family, model, core))
     }
 
     /// Returns whether the model has the quirk.

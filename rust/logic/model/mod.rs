@@ -57,6 +57,10 @@ pub use hardware_event::{
     HardwareEvents,
     HardwareId, //
 };
+pub use intel::alder_lake::{
+    ALDER_LAKE_ATOM,
+    ALDER_LAKE_CORE, //
+};
 pub use intel::broadwell::BROADWELL;
 pub use intel::crestmont::CRESTMONT;
 pub use intel::generic::{
@@ -116,11 +120,13 @@ pub const INTEL_MODELS: &[&Model] = &[
     &ICE_LAKE_SERVER,
     &GOLDEN_COVE,
     &REDWOOD_COVE,
+    &ALDER_LAKE_CORE,
     &SILVERMONT,
     &GOLDMONT,
     &GOLDMONT_PLUS,
     &TREMONT,
     &GRACEMONT,
+    &ALDER_LAKE_ATOM,
     &CRESTMONT,
 ];
 

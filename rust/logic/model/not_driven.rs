@@ -9,7 +9,6 @@ use Need::{
     Leaf23,
     NoGlobalControl,
     OffmoduleResponse,
-    PmuForEachKind,
     Table,
     TenCounters, //
 };
@@ -73,11 +72,9 @@ pub enum Need {
     /// Version 1 of architectural performance monitoring: each counter is started and stopped by
     /// its own event select.
     NoGlobalControl,
-    /// A table of the events and their counters, for at least one kind of cores.
+    /// A table of the events and their counters, for at least one type of cores.
     Table,
-    /// The PMUs of a hybrid.
-    PmuForEachKind,
-    /// Each kind of cores describes its counters in CPUID leaf 0x23, and leaf 0xA describes the
+    /// Each type of cores describes its counters in CPUID leaf 0x23, and leaf 0xA describes the
     /// common ones only, or not all. Mainline: `update_pmu_cap_from_perfmonext()`.
     Leaf23,
     /// The registers of Lion Cove's counters 8 and 9. Mainline: `intel_lnc_event_constraints`.
@@ -94,7 +91,6 @@ impl fmt::Display for Need {
         f.write_str(match self {
             Self::NoGlobalControl => "counters without GLOBAL_CTRL",
             Self::Table => "a table of its events",
-            Self::PmuForEachKind => "a PMU for each kind of cores",
             Self::Leaf23 => "CPUID leaf 0x23",
             Self::TenCounters => "ten general-purpose counters",
             Self::OffmoduleResponse => "offmodule response",
@@ -117,27 +113,24 @@ pub const NOT_DRIVEN: &[NotDriven] = &[
     NotDriven::new("Clearwater Forest", 6, &[0xdd], &[Table, Leaf23, ArchitecturalPebs]),
     // Panther Cove
     NotDriven::new("Diamond Rapids", 19, &[0x01], &[Table, Leaf23, OffmoduleResponse, ArchitecturalPebs]),
-    // Golden Cove and Gracemont
-    NotDriven::new("Alder Lake", 6, &[0x97, 0x9a], &[PmuForEachKind]),
-    NotDriven::new("Raptor Lake", 6, &[0xb7, 0xba, 0xbf], &[PmuForEachKind]),
     // Redwood Cove and Crestmont
-    NotDriven::new("Meteor Lake", 6, &[0xaa, 0xac], &[PmuForEachKind, Leaf23]),
-    NotDriven::new("Arrow Lake-U", 6, &[0xb5], &[PmuForEachKind, Leaf23]),
+    NotDriven::new("Meteor Lake", 6, &[0xaa, 0xac], &[Leaf23]),
+    NotDriven::new("Arrow Lake-U", 6, &[0xb5], &[Leaf23]),
     // Lion Cove and Skymont; Arrow Lake-H also has Crestmont
-    NotDriven::new("Arrow Lake", 6, &[0xc5, 0xc6], &[Table, PmuForEachKind, Leaf23, TenCounters]),
-    NotDriven::new("Lunar Lake", 6, &[0xbd], &[Table, PmuForEachKind, Leaf23, TenCounters]),
+    NotDriven::new("Arrow Lake", 6, &[0xc5, 0xc6], &[Table, Leaf23, TenCounters]),
+    NotDriven::new("Lunar Lake", 6, &[0xbd], &[Table, Leaf23, TenCounters]),
     // Cougar Cove, with Lion Cove's events, and Darkmont
     NotDriven::new(
         "Panther Lake", 6, &[0xcc],
-        &[Table, PmuForEachKind, Leaf23, TenCounters, ArchitecturalPebs],
+        &[Table, Leaf23, TenCounters, ArchitecturalPebs],
     ),
     NotDriven::new(
         "Wildcat Lake", 6, &[0xd5],
-        &[Table, PmuForEachKind, Leaf23, TenCounters, ArchitecturalPebs],
+        &[Table, Leaf23, TenCounters, ArchitecturalPebs],
     ),
     // Coyote Cove and Arctic Wolf
     NotDriven::new(
         "Nova Lake", 18, &[0x01, 0x03],
-        &[Table, PmuForEachKind, Leaf23, OffmoduleResponse, ArchitecturalPebs],
+        &[Table, Leaf23, OffmoduleResponse, ArchitecturalPebs],
     ),
 ];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
+use crate::logic::cores::CoreType;
 use crate::logic::regs::counter::CounterMask;
 use crate::logic::regs::event_select::EventSelect;
 
@@ -9,9 +10,16 @@ fn no_processor_has_two_models() {
     for vendor in [Vendor::Intel, Vendor::Amd, Vendor::Hygon] {
         for family in 0..=0x20 {
             for number in 0..=0xff {
-                let is_it = |model: &&&Model| model.is_for(vendor, family, number);
-                let count = models().filter(is_it).count();
-                assert!(count <= 1, "{vendor:?} {family:#x} {number:#x}");
+                let [only, small, big] =
+                    [CoreType::Only, CoreType::Small, CoreType::Big].map(|it| {
+                        let is_it = |model: &&&Model| model.is_for(vendor, family, number, it);
+                        models().filter(is_it).count()
+                    });
+                let found = (only, small, big);
+                assert!(
+                    matches!(found, (0 | 1, 0, 0) | (0, 1, 1)),
+                    "{vendor:?} {family:#x} {number:#x}: {found:?}"
+                );
             }
         }
     }

@@ -89,7 +89,13 @@ fn every_cpuid_model_has_a_model_or_a_refusal() {
         let eax = 0x600 | ((number & 0xf) << 4) | ((number >> 4) << 16);
         // CAST: below 256.
         let number = number as u8;
-        let with_table = models().find(|model| model.is_for(Vendor::Intel, 6, number));
+        // Without leaf 0x1A, a hybrid has big cores only.
+        let is_it = |model: &&&Model| {
+            [CoreType::Only, CoreType::Big]
+                .into_iter()
+                .any(|core| model.is_for(Vendor::Intel, 6, number, core))
+        };
+        let with_table = models().find(is_it);
         match (PmuInfo::probe(&cpuid(eax, 4, 4), None), with_table) {
             (Ok(pmu), Some(model)) => assert_eq!(pmu.model.name, model.name),
             (Ok(pmu), None) => {
@@ -166,19 +172,19 @@ fn processors_that_are_not_driven_are_named_with_their_needs() {
         (
             0xc06c0,
             true,
-            "Panther Lake is not supported yet: it needs a table of its events, a PMU for each \
-             kind of cores, CPUID leaf 0x23, ten general-purpose counters and architectural PEBS",
+            "Panther Lake is not supported yet: it needs a table of its events, CPUID leaf 0x23, \
+             ten general-purpose counters and architectural PEBS",
         ),
         (
             0x30_0f10,
             true,
-            "Nova Lake is not supported yet: it needs a table of its events, a PMU for each kind \
-             of cores, CPUID leaf 0x23, offmodule response and architectural PEBS",
+            "Nova Lake is not supported yet: it needs a table of its events, CPUID leaf 0x23, \
+             offmodule response and architectural PEBS",
         ),
         (
-            0x90670,
-            false,
-            "Alder Lake is not supported yet: it needs a PMU for each kind of cores",
+            0xa06a0,
+            true,
+            "Meteor Lake is not supported yet: it needs CPUID leaf 0x23",
         ),
         // Panther Lake-R, which mainline does not know.
         (
@@ -473,4 +479,47 @@ fn absent_events_are_not_offered() {
             assert_eq!(pmu.hardware_event(other), expected, "bit {bit} {other:?}");
         }
     }
+}
+
+/// The core types of Alder and Raptor Lake: the counters, topdown metrics and model of each.
+#[test]
+fn hybrids() {
+    const BIG: u32 = 0x4000_0001;
+    const SMALL: u32 = 0x2000_0001;
+    // Leaf 1 EAX, leaf 0x1A EAX, general-purpose and fixed counters in leaf 0xA, and whether
+    // IA32_PERF_CAPABILITIES has PERF_METRICS_AVAILABLE; the model, the counters, the metrics.
+    for (eax, core, (gp, fixed), bit, name, counters, metrics) in [
+        (0x90672, BIG, (6, 3), true, "big", 0xf_0000_00ff, 8),
+        (0x90672, SMALL, (6, 3), false, "small", 0x7_0000_003f, 0),
+        // The firmware has turned the small cores off.
+        (0x906a3, BIG, (8, 4), true, "big", 0xf_0000_00ff, 8),
+        // A hypervisor hides PERF_METRICS.
+        (0x906a3, BIG, (6, 3), false, "big", 0xf_0000_00ff, 0),
+        // Erratum RPL018.
+        (0xb0671, BIG, (6, 3), false, "big", 0xf_0000_00ff, 8),
+        (0xb06a2, BIG, (6, 3), false, "big", 0xf_0000_00ff, 8),
+        (0xb06f2, SMALL, (6, 3), false, "small", 0x7_0000_003f, 0),
+    ] {
+        let cpuid = Cpuid::intel(5, gp, fixed)
+            .with_signature(eax)
+            .with_core_type(core);
+        let pmu = PmuInfo::probe(&cpuid, Some(u64::from(bit) << 15)).unwrap();
+        assert_eq!(pmu.model.name, format!("Alder Lake ({name} cores)"));
+        assert_eq!(pmu.model.pmu_name, "alderlake_hybrid");
+        assert_eq!(pmu.capabilities.counters.bits(), counters, "{eax:#x}");
+        let found = pmu.capabilities.metrics.iter().count();
+        assert_eq!(found, metrics, "{eax:#x}");
+    }
+    // A die with big cores only is no hybrid.
+    let cpuid = Cpuid::intel(5, 8, 4).with_signature(0x90675);
+    assert_eq!(cpuid.core_type(), Some(CoreType::Big));
+    let pmu = PmuInfo::probe(&cpuid, None).unwrap();
+    assert_eq!(pmu.capabilities.counters.bits(), 0xf_0000_00ff);
+    assert_eq!(pmu.model.name, "Alder Lake (big cores)");
+    // An unknown type of core.
+    let cpuid = Cpuid::intel(5, 6, 3)
+        .with_signature(0x90672)
+        .with_core_type(0x6000_0001);
+    let refused = PmuInfo::probe(&cpuid, None).unwrap_err();
+    assert_eq!(refused, Unsupported::Hybrid);
 }

@@ -34,8 +34,8 @@ impl Precision {
     /// Returns the maximum `precise_ip`. The built-in driver's hardware must be
     /// [reserved](crate::x86::reserve). Any context.
     pub fn max_precise(&self) -> u8 {
-        // SAFETY: By the type invariant the function is bound. It uses its argument, a PMU, only on
-        // hybrids, which this driver refuses.
+        // SAFETY: By the type invariant the function is bound. Its argument, a PMU, may be null; it
+        // matters only on hybrids with architectural PEBS, which this driver does not know.
         let precise = unsafe { bindings::rpmu_helper_max_precise() };
         precise.try_into().unwrap_or(0)
     }

@@ -26,8 +26,6 @@ use kernel::interrupt::LocalInterruptDisabled;
 /// processors (SDM volume 4, table 2-2: `IA32_PERFEVTSEL0` to `7`, `IA32_PMC0` to `7`,
 /// `IA32_A_PMC0` to `7`).
 pub const MAX_GP: u32 = 8;
-/// The bit of `IA32_PERF_CAPABILITIES` that is set if `MSR_PERF_METRICS` exists.
-const PERF_METRICS_AVAILABLE: u32 = 15;
 /// The number of fixed counters for which `IA32_FIXED_CTR_CTRL` has fields, of four bits each.
 pub const MAX_FIXED: u32 = 16;
 
@@ -47,16 +45,15 @@ pub struct Counters {
 
 impl Counters {
     /// Returns the counters in the masks `gp` and `fixed` that this CPU has, and `MSR_PERF_METRICS`
-    /// if it is `wanted` and the CPU has it.
+    /// if it is `wanted` and the CPU has it. (Big cores of Raptor Lake have it although
+    /// `IA32_PERF_CAPABILITIES` does not show it: erratum RPL018.)
     ///
-    /// All CPUs must be alike. Nothing is changed. Interrupts off.
+    /// All CPUs with the PMU must be alike. Nothing is changed. Interrupts off.
     pub fn probe(gp: u32, fixed: u32, wanted: bool, irqs: &LocalInterruptDisabled) -> Self {
         let exists = |msr: Msr| msr.read_safe(irqs).is_ok();
-        let has_metrics = wanted
-            && (read_capabilities(irqs) >> PERF_METRICS_AVAILABLE) & 1 != 0
-            && exists(Msr::MSR_PERF_METRICS);
-        // INVARIANT: The registers of each counter have been read, and MSR_PERF_METRICS if its
-        // capability bit is set. RDPMC takes the same numbers (SDM volume 2B, RDPMC).
+        let has_metrics = wanted && exists(Msr::MSR_PERF_METRICS);
+        // INVARIANT: The registers of each counter and MSR_PERF_METRICS have been read. RDPMC takes
+        // the same numbers (SDM volume 2B, RDPMC).
         Self {
             gp: keep(gp, MAX_GP, |n| {
                 exists(Msr::pmc(Gp(n))) && exists(Msr::perfevtsel(Gp(n)))

@@ -24,6 +24,8 @@ use rpmu_logic::logic::capabilities::{
 };
 use rpmu_logic::logic::model::{
     Model,
+    ALDER_LAKE_ATOM,
+    ALDER_LAKE_CORE,
     BROADWELL,
     CRESTMONT,
     GOLDEN_COVE,
@@ -48,8 +50,8 @@ use rpmu_logic::logic::model::{
 use rpmu_logic::logic::pmu::PmuInfo;
 use rpmu_logic::logic::regs::event_select::EventSelect;
 
-/// The lists with their models, and the number of a thread's general-purpose counters with all
-/// threads of the core and with one.
+/// The lists, on hybrids with the name of the PMU, with their models, and the number of a thread's
+/// general-purpose counters with all threads of the core and with one.
 const LISTS: &[(&str, &Model, u32, u32)] = &[
     ("nehalemep", &NEHALEM, 4, 4),
     ("nehalemex", &NEHALEM, 4, 4),
@@ -75,12 +77,14 @@ const LISTS: &[(&str, &Model, u32, u32)] = &[
     ("sapphirerapids", &GOLDEN_COVE, 8, 8),
     ("emeraldrapids", &GOLDEN_COVE, 8, 8),
     ("graniterapids", &REDWOOD_COVE, 8, 8),
+    ("alderlake/cpu_core", &ALDER_LAKE_CORE, 8, 8),
     ("silvermont", &SILVERMONT, 2, 2),
     ("goldmont", &GOLDMONT, 4, 4),
     ("goldmontplus", &GOLDMONT_PLUS, 4, 4),
     ("snowridgex", &TREMONT, 4, 4),
     ("elkhartlake", &TREMONT, 4, 4),
     ("alderlaken", &GRACEMONT, 6, 6),
+    ("alderlake/cpu_atom", &ALDER_LAKE_ATOM, 6, 6),
     ("sierraforest", &CRESTMONT, 8, 8),
     ("grandridge", &CRESTMONT, 8, 8),
 ];
@@ -106,8 +110,9 @@ fn number(text: &str) -> u64 {
     }
 }
 
-/// Reads the core's events that general-purpose counters can count.
-fn read(directory: &Path) -> Vec<Listed> {
+/// Reads the core's events that general-purpose counters can count. `unit` is the name of the PMU
+/// on a hybrid, where the directory has the events of several.
+fn read(directory: &Path, unit: Option<&str>) -> Vec<Listed> {
     let mut events = Vec::new();
     for file in std::fs::read_dir(directory).expect("the list exists") {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
@@ -117,7 +122,7 @@ fn read(directory: &Path) -> Vec<Listed> {
             };
             let listed = field(object, "Counter").unwrap_or_default();
             let general = listed.starts_with(|first: char| first.is_ascii_digit());
-            if field(object, "Unit").is_some() || !general {
+            if field(object, "Unit") != unit || !general {
                 continue;
             }
             let bits = |name| field(object, name).map_or(0, number);
@@ -155,7 +160,11 @@ fn events_are_on_the_counters_that_intel_lists() {
     let mut wrong = Vec::new();
     for (list, model, gp, _) in LISTS {
         let pmu = pmu(model, *gp);
-        let events = read(&lists.join(list));
+        let (directory, unit) = match list.split_once('/') {
+            Some((directory, unit)) => (directory, Some(unit)),
+            None => (*list, None),
+        };
+        let events = read(&lists.join(directory), unit);
         // Excepted events, on more counters and on fewer.
         let mut tally = [0; 2];
         for event in &events {
@@ -271,7 +280,7 @@ fn events_are_on_the_counters_of_every_column() {
                     let mut exceptions = exceptions(model, Reference::IntelsList);
                     let found = exceptions.find(|it| it.is_about(*select, precise_ip > 0));
                     if let Some(exception) = found {
-                        used.push((model.pmu_name, exception));
+                        used.extend([model.pmu_name, model.name].map(|name| (name, exception)));
                         return;
                     }
                     tally[1] += usize::from(allowed & !listed != 0);

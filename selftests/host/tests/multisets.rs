@@ -63,6 +63,8 @@ fn machines() -> Vec<Machine> {
     let mut known = Vec::new();
     for model in INTEL_MODELS.iter().copied().chain([&GENERIC, &GENERIC_V5]) {
         let (gp, fixed): (&[u32], u32) = match model.pmu_name {
+            // The tables of Golden Cove and Gracemont.
+            "alderlake_hybrid" => continue,
             "silvermont" => (&[2], 3),
             "nehalem" | "westmere" | "goldmont" | "goldmont_plus" | "Tremont" => (&[4], 3),
             "gracemont" => (&[6], 3),

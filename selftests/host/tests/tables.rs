@@ -20,6 +20,7 @@ use rpmu_logic::logic::capabilities::{
     Capabilities,
     Cpuid, //
 };
+use rpmu_logic::logic::cores::CoreType;
 use rpmu_logic::logic::model::cache_event::NoCacheEvent;
 use rpmu_logic::logic::model::data_source::DataSources;
 use rpmu_logic::logic::model::memory_files;
@@ -158,7 +159,7 @@ fn every_event_has_mainlines_counters() {
     };
     let mut lines = Vec::new();
     for model in INTEL_MODELS {
-        let init = source.init(model.cpus[0].first);
+        let init = source.init(&model.cpus[0]);
         let name = init
             .assigned("x86_pmu.event_constraints")
             .or_else(|| init.assigned("hybrid(pmu, event_constraints)"))
@@ -181,8 +182,9 @@ fn every_event_has_mainlines_counters() {
         ("nehalem", 11), ("westmere", 7), ("sandybridge", 16), ("sandybridge", 16),
         ("ivybridge", 17), ("ivybridge", 17), ("haswell", 13), ("broadwell", 9), ("skylake", 9),
         ("skylake", 9), ("icelake", 25), ("icelake", 25), ("sapphire_rapids", 31),
-        ("granite_rapids", 31), ("silvermont", 3), ("goldmont", 3), ("goldmont_plus", 3),
-        ("Tremont", 3), ("gracemont", 6), ("crestmont", 6),
+        ("granite_rapids", 31), ("alderlake_hybrid", 31), ("silvermont", 3), ("goldmont", 3),
+        ("goldmont_plus", 3), ("Tremont", 3), ("gracemont", 6), ("alderlake_hybrid", 6),
+        ("crestmont", 6),
         ("generic_arch_v2+", 3), ("generic_arch_v5+", 16),
     ]);
 }
@@ -206,7 +208,7 @@ fn every_precise_event_is_mainlines() {
     };
     let mut lines = 0;
     for model in INTEL_MODELS {
-        let init = source.init(model.cpus[0].first);
+        let init = source.init(&model.cpus[0]);
         let table = init
             .assigned("x86_pmu.pebs_constraints")
             .or_else(|| init.assigned("hybrid(pmu, pebs_constraints)"))
@@ -313,7 +315,7 @@ fn every_event_has_mainlines_extra_register() {
     };
     for model in INTEL_MODELS {
         for cpu in model.cpus {
-            let lines = match source.init(cpu.first).assigned("x86_pmu.extra_regs") {
+            let lines = match source.init(cpu).assigned("x86_pmu.extra_regs") {
                 Some(name) => source.extra_registers(&name),
                 None => Vec::new(),
             };
@@ -361,7 +363,7 @@ fn every_cache_event_is_mainlines() {
     for model in INTEL_MODELS {
         let pmu = pmu(model, 4, 3);
         for cpu in model.cpus {
-            let init = source.init(cpu.first);
+            let init = source.init(cpu);
             let events = source.cache_table_of(&init, "hw_cache_event_ids");
             let extra = source.cache_table_of(&init, "hw_cache_extra_regs");
             let registers = match init.assigned("x86_pmu.extra_regs") {
@@ -448,6 +450,14 @@ fn same_topdown_files(model: &Model, source: &Source, init: &Init) {
     assert_eq!(files, expected, "{}", model.name);
 }
 
+/// Returns the end of the texts of event files: a newline, except on hybrids.
+fn end_of_text(model: &Model) -> &'static str {
+    match model.cpus[0].core {
+        CoreType::Only => "\n",
+        _ => "",
+    }
+}
+
 /// Compares the names and texts of the files for loads and stores.
 fn same_memory_files(model: &Model, source: &Source, init: &Init) {
     let mut expected = match init.assigned("\tmem_attr") {
@@ -458,10 +468,17 @@ fn same_memory_files(model: &Model, source: &Source, init: &Init) {
     let auxiliary = init.contains("PMU_FL_MEM_LOADS_AUX");
     expected.retain(|[name, ..]| auxiliary || name != memory_files::AUXILIARY);
     expected.sort();
+    let end = end_of_text(model);
     let mut files: Vec<[String; 3]> = model
         .memory_files
         .iter()
-        .map(|(name, text)| [name.to_string(), format!("{text}\n"), format!("{text}\n")])
+        .map(|(name, text)| {
+            [
+                name.to_string(),
+                format!("{text}{end}"),
+                format!("{text}{end}"),
+            ]
+        })
         .collect();
     files.sort();
     assert_eq!(files, expected, "{}", model.name);
@@ -475,10 +492,17 @@ fn same_tsx_files(model: &Model, source: &Source, init: &Init) {
         None => Vec::new(),
     };
     expected.sort();
+    let end = end_of_text(model);
     let mut files: Vec<[String; 3]> = model
         .tsx_files
         .iter()
-        .map(|(name, text)| [name.to_string(), format!("{text}\n"), format!("{text}\n")])
+        .map(|(name, text)| {
+            [
+                name.to_string(),
+                format!("{text}{end}"),
+                format!("{text}{end}"),
+            ]
+        })
         .collect();
     files.sort();
     assert_eq!(files, expected, "{}", model.name);
@@ -491,7 +515,11 @@ fn every_cpu_in_mainlines_tables_has_a_model_or_is_refused() {
     };
     let has_table = |(family, number): &(u16, u8)| {
         let mut models = INTEL_MODELS.iter();
-        models.any(|model| model.is_for(Vendor::Intel, *family, *number))
+        let types = [CoreType::Only, CoreType::Small, CoreType::Big];
+        models.any(|model| {
+            let mut types = types.into_iter();
+            types.any(|core| model.is_for(Vendor::Intel, *family, *number, core))
+        })
     };
     let mut without: Vec<(u16, u8)> = source
         .cpus()
@@ -514,7 +542,7 @@ fn every_model_is_what_mainline_sets_up() {
     };
     for model in INTEL_MODELS {
         for cpu in model.cpus {
-            let init = source.init(cpu.first);
+            let init = source.init(cpu);
             let name = model.name;
             let expected = format!("\"{}\"", model.pmu_name);
             assert_eq!(init.assigned("\tname"), Some(expected), "{name}");
@@ -588,6 +616,10 @@ fn every_model_is_what_mainline_sets_up() {
                 (true, _) if init.contains("x86_pmu.pebs_no_tlb = 1") => DataSources::NEHALEM,
                 (true, _) => DataSources::WESTMERE,
                 (_, true) if init.contains("x86_pmu.pebs_block = true") => DataSources::GOLDEN_COVE,
+                _ if init.contains("intel_pmu_pebs_data_source_adl()") => match cpu.core {
+                    CoreType::Big => DataSources::GOLDEN_COVE_CLIENT,
+                    _ => DataSources::GRACEMONT,
+                },
                 (_, true) if is_server => DataSources::SKYLAKE_SERVER,
                 (_, true) => DataSources::SKYLAKE,
                 _ if init.contains("intel_pmu_pebs_data_source_grt()") => DataSources::GRACEMONT,

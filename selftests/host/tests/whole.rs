@@ -20,6 +20,7 @@ use rpmu_logic::logic::capabilities::{
     Cpuid,
     Leaf, //
 };
+use rpmu_logic::logic::cores::CoreType;
 use rpmu_logic::logic::model::cache_event::CacheId;
 use rpmu_logic::logic::model::constraint::Constraint;
 use rpmu_logic::logic::model::demand::{
@@ -104,10 +105,15 @@ fn machine() -> impl Strategy<Value = (Cpuid, Option<u64>)> {
     (model, leaf(), leaf(), leaf_a, any::<Option<u64>>()).prop_map(
         |(model, leaf_1, mut leaf_7, leaf_a, perf_capabilities)| {
             leaf_7.edx &= !(1 << 15);
+            let core = [0, 0x2000_0001, 0x4000_0001][leaf_7.eax as usize % 3];
             let cpuid = Cpuid {
                 leaf_1,
                 leaf_7,
                 leaf_a,
+                leaf_1a: Leaf {
+                    eax: core,
+                    ..Leaf::default()
+                },
                 ..Cpuid::intel(0, 0, 0)
             };
             let cpuid = cpuid.with_signature(signature(model));
@@ -448,7 +454,9 @@ proptest! {
             Err(unsupported) => prop_assert!(is_a_line(&unsupported.to_string()), "{unsupported}"),
             Ok(pmu) => {
                 let found = pmu.capabilities;
-                prop_assert!(!cpuid.is_hybrid() && found.version >= 2);
+                prop_assert!(found.version >= 2);
+                let is_of_hybrid = pmu.model.cpus.iter().any(|cpus| cpus.core != CoreType::Only);
+                prop_assert!(is_of_hybrid || !cpuid.is_hybrid());
                 prop_assert!((1..=32).contains(&found.gp()) && found.fixed() <= 16);
                 prop_assert!(found.max_period() <= i64::MAX as u64);
                 for id in HardwareId::ALL {

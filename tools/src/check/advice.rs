@@ -36,8 +36,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ("drives the PMU; unload it first", "Another module has replaced the built-in driver."),
     ("is reserved by another module", "Another module uses a counter. Unload other profilers, such as VTune's or oprofile."),
     ("another module had reserved counters", "Another module used a counter for a moment: run rpmu-check again."),
-    ("not the core PMU of a CPU with one type of cores", "This processor has cores of different types; rpmu does not drive them together yet."),
-    ("hybrid", "This processor has cores of different types; rpmu does not drive them together yet."),
+    ("not this machine's core PMU", "The kernel drives the PMU in a way that rpmu does not expect on this processor. The report says which one it is."),
+    ("the built-in driver has no PMU", "The kernel drives the PMU in a way that rpmu does not expect on this processor. The report says which one it is."),
+    ("a type of core has no CPU online", "rpmu has to see each type of this processor's cores. Bring all CPUs online: echo 1 >/sys/devices/system/cpu/cpuN/online."),
+    ("is of an unknown type of core", "This processor has a type of core that rpmu does not know. The report says which processor it is."),
+    ("hybrid CPUs", "This processor has cores of different types, and rpmu does not know them."),
     ("keep the built-in driver", "rpmu does not know this processor. The report still helps: it says which one it is."),
     ("does not hold what is written to it", "A counter of this machine does not work: usual in virtual machines that imitate a PMU in part, otherwise a fault of the hardware."),
     ("the PMU is hidden", "The kernel's command line hides the PMU: boot without clearcpuid=arch_perfmon."),
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn explanations_follow_their_messages() {
-        let [known, new] = ["rpmu: hybrid", "rpmu: new"].map(str::to_owned);
+        let [known, new] = ["rpmu: hybrid CPUs", "rpmu: new"].map(str::to_owned);
         let lines = explained(&[known.clone(), new.clone()]);
         let explanation = meaning(&known).unwrap().to_owned();
         assert_eq!(lines, [known, explanation, new]);

@@ -5,6 +5,7 @@ use crate::logic::{
         Capabilities,
         Cpuid, //
     },
+    cores::CoreType,
     model::{
         constraint::Constraint,
         models,
@@ -91,7 +92,7 @@ fn each_generation_has_its_model() {
         (Vendor::Amd, 0x19, 0x11, &AMD_ZEN_4),
         (Vendor::Amd, 0x1a, 0x02, &AMD_ZEN_4),
     ] {
-        let found = models().find(|model| model.is_for(vendor, family, number));
+        let found = models().find(|model| model.is_for(vendor, family, number, CoreType::Only));
         let name = found.map(|model| model.name);
         assert_eq!(name, Some(expected.name), "{family:#x} {number:#x}");
     }

@@ -135,9 +135,9 @@ const EXTRA_REGISTER_EVENTS: ExtraRegisters = ExtraRegisters::checked(&[
     ExtraRegisterEvent::frontend(0x04c2, 0x8), // UOPS_RETIRED.MS
 ]);
 
-/// The generic cache events.
+/// The generic cache events that servers and clients have in common.
 #[rustfmt::skip]
-const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
+pub(super) const COMMON_CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(L1d, Read, Access, 0x81d0), // MEM_INST_RETIRED.ALL_LOADS
     CacheEvent::new(L1d, Read, Miss, 0xe124), // L2_RQSTS.ALL_DEMAND_DATA_RD
     CacheEvent::new(L1d, Write, Access, 0x82d0), // MEM_INST_RETIRED.ALL_STORES
@@ -146,10 +146,6 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(LastLevel, Read, Access, 0x012a).offcore(0x1_0001),
     // OCR.DEMAND_DATA_RD.L3_MISS
     CacheEvent::new(LastLevel, Read, Miss, 0x012a).offcore(0x3f_bfc0_0001),
-    // OCR.DEMAND_RFO.ANY_RESPONSE
-    CacheEvent::new(LastLevel, Write, Access, 0x012a).offcore(0x3f_3ffc_0002),
-    // OCR.DEMAND_RFO.L3_MISS
-    CacheEvent::new(LastLevel, Write, Miss, 0x012a).offcore(0x3f_3fc0_0002),
     CacheEvent::new(Dtlb, Read, Access, 0x81d0), // MEM_INST_RETIRED.ALL_LOADS
     CacheEvent::new(Dtlb, Read, Miss, 0x0e12), // DTLB_LOAD_MISSES.WALK_COMPLETED
     CacheEvent::new(Dtlb, Write, Access, 0x82d0), // MEM_INST_RETIRED.ALL_STORES
@@ -158,6 +154,15 @@ const CACHE_EVENTS: CacheEvents = CacheEvents::checked(&[
     CacheEvent::new(Itlb, Read, Miss, 0x0e11), // ITLB_MISSES.WALK_COMPLETED
     CacheEvent::new(Branch, Read, Access, 0x04c4), // BR_INST_RETIRED, a unit mask in no list
     CacheEvent::new(Branch, Read, Miss, 0x04c5), // BR_MISP_RETIRED, a unit mask in no list
+]);
+
+/// The generic cache events of servers.
+#[rustfmt::skip]
+const CACHE_EVENTS: CacheEvents = COMMON_CACHE_EVENTS.with(&[
+    // OCR.DEMAND_RFO.ANY_RESPONSE
+    CacheEvent::new(LastLevel, Write, Access, 0x012a).offcore(0x3f_3ffc_0002),
+    // OCR.DEMAND_RFO.L3_MISS
+    CacheEvent::new(LastLevel, Write, Miss, 0x012a).offcore(0x3f_3fc0_0002),
     // OCR.DEMAND_DATA_RD.LOCAL_DRAM
     CacheEvent::new(Node, Read, Access, 0x012a).offcore(0x1_0400_0001),
     // OCR.DEMAND_DATA_RD.REMOTE_DRAM

@@ -2,6 +2,7 @@
 
 //! The models of Intel's processors: data only.
 
+pub(super) mod alder_lake;
 pub(super) mod broadwell;
 pub(super) mod crestmont;
 pub(super) mod generic;

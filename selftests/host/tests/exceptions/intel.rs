@@ -6,7 +6,7 @@ use rpmu_logic::logic::regs::event_select::EventSelect;
 
 use super::Exception;
 
-/// The exceptions of each model, by its name in sysfs.
+/// The exceptions of each model, by its name in sysfs, or in messages for a hybrid's cores.
 pub const EXCEPTIONS: &[(&str, &[Exception])] = &[
     ("nehalem", NEHALEM),
     ("westmere", WESTMERE),
@@ -18,10 +18,12 @@ pub const EXCEPTIONS: &[(&str, &[Exception])] = &[
     ("icelake", ICE_LAKE),
     ("sapphire_rapids", GOLDEN_COVE),
     ("granite_rapids", GOLDEN_COVE),
+    ("Alder Lake (big cores)", GOLDEN_COVE),
     ("silvermont", SILVERMONT),
     ("goldmont_plus", GOLDMONT),
     ("Tremont", TREMONT),
     ("gracemont", GRACEMONT),
+    ("Alder Lake (small cores)", GRACEMONT),
     ("crestmont", GRACEMONT),
 ];
 

@@ -79,12 +79,13 @@ impl Exception {
     }
 }
 
-/// Returns the exceptions of the models with the name of `model`.
+/// Returns the exceptions of the models with the names of `model`: the models of a hybrid's cores
+/// have one name in sysfs.
 pub fn exceptions(model: &Model, from: Reference) -> impl Iterator<Item = &'static Exception> {
-    let name = model.pmu_name;
+    let names = [model.pmu_name, model.name];
     EXCEPTIONS
         .iter()
-        .filter(move |(model, _)| *model == name)
+        .filter(move |(name, _)| names.contains(name))
         .flat_map(|(_, list)| list.iter())
         .filter(move |exception| exception.from == from)
 }

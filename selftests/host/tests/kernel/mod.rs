@@ -9,6 +9,8 @@
 // Every test file includes this module, and each uses only a part of it.
 #![allow(dead_code)]
 
+use rpmu_logic::logic::cores::CoreType;
+use rpmu_logic::logic::model::Cpus;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -273,7 +275,8 @@ impl Source {
         let pointers = pointers.iter().filter(|(kind, _)| kind == "EVENT_PTR");
         let file = |(_, arguments): &(String, Vec<String>)| {
             let variable = &arguments[0];
-            let mut definitions = ["EVENT_ATTR_STR(", "EVENT_ATTR_STR_HT("]
+            let hybrid = "EVENT_ATTR_STR_HYBRID(";
+            let mut definitions = ["EVENT_ATTR_STR(", "EVENT_ATTR_STR_HT(", hybrid]
                 .into_iter()
                 .flat_map(|kind| self.core.match_indices(kind))
                 .map(|(at, kind)| &self.core[at + kind.len()..])
@@ -281,12 +284,26 @@ impl Source {
             let definition = definitions.next().expect(variable);
             let definition = without_comments(definition.split_once(')').unwrap().0);
             let name = definition.split_once(',').unwrap().0.trim().to_owned();
+            if init.core != CoreType::Only {
+                // The texts are in the order of the types, without a newline
+                // (`events_hybrid_sysfs_show()`).
+                let text = definition.split('"').nth(1).unwrap();
+                let types = definition.rsplit(',').next().unwrap().trim();
+                let text = match (types, init.core) {
+                    ("hybrid_big", CoreType::Big) => text,
+                    ("hybrid_big_small", CoreType::Big) => text.split_once(';').unwrap().1,
+                    ("hybrid_big_small", CoreType::Small) => text.split_once(';').unwrap().0,
+                    ("hybrid_big", CoreType::Small) => return None,
+                    _ => panic!("not understood: {definition}"),
+                };
+                return Some([&name, text, text].map(String::from));
+            }
             let texts: Vec<&str> = definition.split('"').skip(1).step_by(2).collect();
             let changed = |field: &str, text: &str| {
                 let value = init.assigned(&format!("event_attr_{variable}.{field}"));
                 value.map_or(text.to_owned(), |value| value.trim_matches('"').to_owned())
             };
-            match texts[..] {
+            Some(match texts[..] {
                 // Mainline adds a newline to these only.
                 [text] => {
                     let text = changed("event_str", text) + "\n";
@@ -298,9 +315,9 @@ impl Source {
                     changed("event_str_ht", more),
                 ],
                 _ => panic!("not understood: {definition}"),
-            }
+            })
         };
-        pointers.map(file).collect()
+        pointers.filter_map(file).collect()
     }
 
     /// Returns family and model of the CPUs that `intel_pmu_init()` names.
@@ -352,10 +369,11 @@ impl Source {
         table
     }
 
-    /// Returns the part of `intel_pmu_init()` for a model of family 6, with the parts that it jumps
-    /// to and the functions for big and small cores that it calls.
-    pub(crate) fn init(&self, model: u8) -> Init {
-        let id = format!("IFM(6, 0x{model:02X})");
+    /// Returns the part of `intel_pmu_init()` for processors of family 6, with the parts that it
+    /// jumps to and the functions for big and small cores that it calls. On a hybrid, the parts for
+    /// the cores of another type are left out.
+    pub(crate) fn init(&self, cpus: &Cpus) -> Init {
+        let id = format!("IFM(6, 0x{:02X})", cpus.first);
         let is_it = |(_, value): &(&String, &String)| value.trim() == id;
         let (name, _) = self.defines.iter().find(is_it).expect("no such CPU");
         let start = self.core.find("__init int intel_pmu_init(void)").unwrap();
@@ -374,18 +392,18 @@ impl Source {
             text.push_str(before);
             mark = format!("\n\t{}:", after.split_once(';').unwrap().0);
         }
-        if text.contains("intel_pmu_init_glc(NULL)") {
-            let start = self.core.find("void intel_pmu_init_glc(struct").unwrap();
-            let body = &self.core[start..];
-            text.push_str(&body[..body.find("\n}").unwrap()]);
+        if cpus.core != CoreType::Only {
+            text = self.for_core(&text, cpus.core);
         }
-        // Crestmont's function calls Gracemont's first.
-        let small: &[&str] = match () {
-            () if text.contains("intel_pmu_init_grt(NULL)") => &["grt"],
+        // The hybrids' and Crestmont's functions call another one first.
+        let functions: &[&str] = match () {
+            () if text.contains("intel_pmu_init_glc(NULL)") => &["glc"],
+            () if text.contains("intel_pmu_init_glc_hybrid(&pmu->pmu)") => &["glc", "glc_hybrid"],
+            () if text.contains("intel_pmu_init_grt(") => &["grt"],
             () if text.contains("intel_pmu_init_cmt(NULL)") => &["grt", "cmt"],
             () => &[],
         };
-        for core in small {
+        for core in functions {
             let function = format!("void intel_pmu_init_{core}(struct");
             let body = &self.core[self.core.find(&function).unwrap()..];
             // Without hybrids, these are the members of `x86_pmu` and the static tables.
@@ -394,11 +412,40 @@ impl Source {
                 .replace("hybrid(pmu, extra_regs)", "x86_pmu.extra_regs");
             text.push_str(&body);
         }
+        let text = text.replace("\tpmu->extra_regs", "\tx86_pmu.extra_regs");
         Init {
             // The server's value comes first, the client's after the else.
             first: text.contains(&format!("x86_vfm == {name})")),
             text: without_comments(&text),
+            core: cpus.core,
         }
+    }
+
+    /// Returns the text of a hybrid's part of `intel_pmu_init()` for cores of the type `core`: what
+    /// is for all cores or for these, with the functions for these cores instead of those that
+    /// distinguish the types.
+    fn for_core(&self, text: &str, core: CoreType) -> String {
+        let (common, rest) = text.split_once("/* Initialize big core specific").unwrap();
+        let (big, rest) = rest.split_once("/* Initialize Atom core specific").unwrap();
+        let (small, end) = rest.split_once("\n\n").unwrap();
+        let is_big = core == CoreType::Big;
+        let mut text = [common, "/*", if is_big { big } else { small }, end].join("\n");
+        for name in ["adl_get_event_constraints", "adl_hw_config"] {
+            let start = self.core.find(&format!("{name}(struct")).expect(name);
+            let test = if is_big {
+                "== hybrid_big)"
+            } else {
+                "== hybrid_small)"
+            };
+            let (_, rest) = self.core[start..].split_once(test).unwrap();
+            let (_, rest) = rest.split_once("return ").unwrap();
+            text = text.replace(name, rest.split_once('(').unwrap().0);
+        }
+        if !is_big {
+            // `require_mem_loads_aux_event()`.
+            text = text.replace("PMU_FL_MEM_LOADS_AUX", "");
+        }
+        text
     }
 }
 
@@ -422,6 +469,7 @@ fn cache_index(label: &str) -> (usize, usize) {
 pub(crate) struct Init {
     text: String,
     first: bool,
+    core: CoreType,
 }
 
 impl Init {

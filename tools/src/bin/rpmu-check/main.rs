@@ -197,6 +197,12 @@ fn look_ahead(arguments: &Arguments, checks: &[&Check]) -> Result<(), Wrong> {
     }
     if !Path::new(PMU).exists() {
         let found = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        if Path::new(&format!("{PMU}_core")).exists() {
+            return wrong(
+                "this processor has different types of cores, which rpmu-check does not know yet"
+                    .to_owned(),
+            );
+        }
         let why = match Machine::new(&found, "").virtual_machine {
             true => "this virtual machine has no PMU: turn it on in the hypervisor's settings",
             false => "the kernel's driver has not started: dmesg | grep -i perf says why",
