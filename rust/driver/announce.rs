@@ -12,7 +12,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// The model and the counters of a PMU, as text.
+/// The PMU's name on a hybrid, its model and its counters, as text.
 pub(super) struct Counters<'a>(pub(super) &'a PmuInfo);
 
 impl fmt::Display for Counters<'_> {
@@ -20,7 +20,8 @@ impl fmt::Display for Counters<'_> {
         let capabilities = &self.0.capabilities;
         write!(
             f,
-            "{} PMU, {} general-purpose and {} fixed counters of {} bits",
+            "{}{} PMU, {} general-purpose and {} fixed counters of {} bits",
+            self.0.prefix(),
             self.0.model.name,
             capabilities.gp(),
             capabilities.fixed(),

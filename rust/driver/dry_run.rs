@@ -51,9 +51,11 @@ fn announce_pmu(machine: &Machine, pmu: &CorePmu) {
     let info = &driver.hardware.pmu;
     pr_info!("dry run: {}\n", announce::Counters(info));
     announce::log_features(pmu);
+    let prefix = info.prefix();
     if driver.units.pebs.is_none() {
         pr_info!(
-            "{}\n",
+            "{}{}\n",
+            format_args!("{prefix}"),
             match (&machine.common().ibs, info.capabilities.pebs_format) {
                 (Some(_), _) => "precise events are opened on the PMU ibs_op",
                 (None, None) => "no precise events: the CPU has none",
@@ -62,13 +64,20 @@ fn announce_pmu(machine: &Machine, pmu: &CorePmu) {
         );
     }
     if driver.units.lbr.is_none() {
-        pr_info!("no branch stacks: the CPU has no branch records, or they cannot be used\n");
+        pr_info!(
+            "{}no branch stacks: the CPU has no branch records, or they cannot be used\n",
+            format_args!("{prefix}")
+        );
     }
     if info.capabilities.metrics.is_empty() {
-        pr_info!("no topdown metrics: the CPU has no PERF_METRICS\n");
+        pr_info!(
+            "{}no topdown metrics: the CPU has no PERF_METRICS\n",
+            format_args!("{prefix}")
+        );
     } else {
         pr_info!(
-            "topdown metrics: {}\n",
+            "{}topdown metrics: {}\n",
+            format_args!("{prefix}"),
             info.capabilities.metrics.iter().count()
         );
     }

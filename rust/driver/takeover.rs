@@ -55,6 +55,19 @@ impl Predecessors {
     }
 }
 
+impl Drop for Predecessors {
+    fn drop(&mut self) {
+        let pmus = core::mem::take(&mut self.0);
+        let several = pmus.len() > 1;
+        let _ = pmus.try_map(|pmu| {
+            if let Some(pmu) = pmu.register_again() {
+                log_given_back(several.then(|| pmu.name()));
+            }
+            Ok::<(), Error>(())
+        });
+    }
+}
+
 /// Adds the predecessors of the PMUs of `machine`, which are the built-in driver's PMUs, to
 /// `found`, in the same order. There are none after the boot option
 /// `initcall_blacklist=init_hw_perf_events,bts_init`, see `Documentation/usage.md`.
@@ -104,6 +117,16 @@ pub(super) fn widest<'a>(pmus: &PerType<&'a CorePmu>) -> Option<&'a CorePmu> {
     pmus.iter()
         .copied()
         .max_by_key(|pmu| pmu.ops().hardware.pmu.capabilities.gp())
+}
+
+/// Logs that the built-in driver has its PMU back; with the PMU's `name` if there are several.
+#[inline(never)]
+fn log_given_back(name: Option<&CStr>) {
+    let (name, colon) = match name {
+        Some(name) => (name.to_str().unwrap_or_default(), ": "),
+        None => ("", ""),
+    };
+    pr_info!("{name}{colon}the built-in driver has its PMU back\n");
 }
 
 /// Logs why the built-in driver's PMU was not found.

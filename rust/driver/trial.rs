@@ -76,7 +76,10 @@ impl Run for Overdue {
         for pmu in self.0.pmus() {
             let users = pmu.users();
             let users = Named(&users);
-            pr_err!("the built-in driver does not get its PMU back yet:{users} a system call holds them\n");
+            pr_err!(
+                "{}the built-in driver does not get its PMU back yet:{users} a system call holds them\n",
+                format_args!("{}", pmu.ops().hardware.pmu.prefix())
+            );
         }
     }
 }

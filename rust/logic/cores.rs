@@ -4,6 +4,8 @@
 //!
 //! Most machines have one type, hybrids two or three.
 
+use core::fmt;
+
 /// Maximum number of types: Arrow Lake-H has big, small and low-power cores.
 pub const MAX_TYPES: usize = 3;
 
@@ -52,6 +54,29 @@ impl CoreType {
     /// is a dynamic one.
     pub const fn is_raw(self) -> bool {
         !matches!(self, Self::Small)
+    }
+}
+
+/// The start of a message about the PMU of a type of core: on a hybrid its name.
+///
+/// # Examples
+///
+/// ```
+/// # use rpmu_logic::logic;
+/// use logic::cores::{CoreType, Prefix};
+///
+/// assert_eq!(Prefix(CoreType::Small).to_string(), "cpu_atom: ");
+/// assert_eq!(Prefix(CoreType::Only).to_string(), "");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Prefix(pub CoreType);
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            CoreType::Only => Ok(()),
+            core => write!(f, "{}: ", core.pmu_name().to_str().unwrap_or_default()),
+        }
     }
 }
 

@@ -11,7 +11,10 @@ use crate::logic::{
         Interface,
         PebsFormat, //
     },
-    cores::CoreType,
+    cores::{
+        CoreType,
+        Prefix, //
+    },
     model::{
         cache_event::{
             CacheId,
@@ -59,6 +62,11 @@ pub struct PmuInfo {
 }
 
 impl PmuInfo {
+    /// Returns the start of a message about this PMU.
+    pub fn prefix(&self) -> Prefix {
+        Prefix(self.model.core())
+    }
+
     /// Returns the PMU that CPUID describes, if it is supported.
     ///
     /// `perf_capabilities` is IA32_PERF_CAPABILITIES, if [it exists](Cpuid::has_perf_capabilities).

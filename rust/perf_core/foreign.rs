@@ -183,8 +183,8 @@ impl UnregisteredPmu {
         unsafe { (*self.0 .0.as_ptr()).type_ as u32 }
     }
 
-    /// Registers the PMU again. Returns [`None`] if this fails, and logs the failure. Process
-    /// context.
+    /// Registers the PMU again. Returns [`None`] if this fails, and logs the failure, as dropping
+    /// does. Process context.
     pub fn register_again(self) -> Option<BuiltinPmu> {
         let registered = self.register();
         let pmu = self.0 .0;
@@ -205,7 +205,10 @@ impl UnregisteredPmu {
             (*pmu).cpu_pmu_context = ptr::null_mut();
             bindings::perf_pmu_register(pmu, (*pmu).name, (*pmu).type_)
         };
-        to_result(ret).inspect_err(|e| pr_err!("cannot register the built-in PMU again: {e:?}\n"))
+        to_result(ret).inspect_err(|e| {
+            let name = self.name();
+            pr_err!("cannot register the built-in driver's PMU {name:?} again: {e:?}\n");
+        })
     }
 
     /// Makes `pmu`, which is not registered yet, call this PMU's `pmu_enable` each time after the
@@ -280,8 +283,7 @@ impl<T: InternalOperations> PmuState<T> {
 
 impl Drop for UnregisteredPmu {
     fn drop(&mut self) {
-        if self.register().is_ok() {
-            pr_info!("the built-in driver has its PMU back\n");
-        }
+        // The log has the failure.
+        let _ = self.register();
     }
 }

@@ -26,9 +26,12 @@ use crate::{
             Writer, //
         },
     },
-    logic::breaker::{
-        EMPTY_INTERRUPTS,
-        RESETS, //
+    logic::{
+        breaker::{
+            EMPTY_INTERRUPTS,
+            RESETS, //
+        },
+        cores::CoreType, //
     },
     perf::Operations, //
 };
@@ -78,6 +81,14 @@ impl Files {
     }
 }
 
+/// Writes the line above what concerns `pmu`, in a file about all PMUs of a hybrid: its name.
+fn write_name(pmu: &CorePmu, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match pmu.ops().hardware.pmu.model.core() {
+        CoreType::Only => Ok(()),
+        core => writeln!(f, "# {}", core.pmu_name().to_str().unwrap_or_default()),
+    }
+}
+
 /// The file of the unit with this index in [`Units::FILES`].
 // The types have short names, because the symbols of generic functions contain them.
 struct UnitFile {
@@ -91,6 +102,7 @@ impl Writer for UnitFile {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Units::write_header(self.unit, f)?;
         self.machine.pmus().try_for_each(|pmu| {
+            write_name(pmu, f)?;
             let driver = pmu.ops();
             let cpus = possible_cpus().filter_map(|cpu| driver.cpus.get(cpu));
             let cpus = cpus.map(|cpu| &cpu.units);
@@ -111,6 +123,7 @@ impl Writer for Users {
         )?;
         let mut events: u32 = 0;
         for pmu in self.0.pmus() {
+            write_name(pmu, f)?;
             let users = pmu.users();
             let open = Open(&users);
             events = events.saturating_add(open.events());

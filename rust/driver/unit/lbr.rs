@@ -246,8 +246,12 @@ impl Unit for Branches {
         })
     }
 
-    fn announce(&self, _hardware: &Hardware) {
-        pr_info!("samples can have the last {} branches\n", self.lbr.depth);
+    fn announce(&self, hardware: &Hardware) {
+        pr_info!(
+            "{}samples can have the last {} branches\n",
+            format_args!("{}", hardware.pmu.prefix()),
+            self.lbr.depth
+        );
     }
 
     /// Stops the recording of branches.

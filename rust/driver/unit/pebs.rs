@@ -766,7 +766,8 @@ impl Unit for Pebs {
 
     fn announce(&self, hardware: &Hardware) {
         pr_info!(
-            "events can be precise up to precise_ip {}\n",
+            "{}events can be precise up to precise_ip {}\n",
+            format_args!("{}", hardware.pmu.prefix()),
             self.max_precise(hardware)
         );
     }

@@ -105,6 +105,11 @@ impl Model {
         cpus.any(|cpus| cpus.contains(vendor, family, model, core))
     }
 
+    /// Returns the type of this model's cores.
+    pub fn core(&self) -> CoreType {
+        self.cpus.first().map_or(CoreType::Only, |cpus| cpus.core)
+    }
+
     /// Returns whether the model has the quirk.
     pub fn has(&self, quirk: Quirk) -> bool {
         self.quirks.contains(&quirk)
