@@ -20,7 +20,8 @@ use crate::{
         BuiltinPmu,
         NoMediatedGuests,
         NotFound,
-        UnregisteredPmu, //
+        UnregisteredPmu,
+        Users, //
     },
 };
 use kernel::{
@@ -215,7 +216,7 @@ pub(super) fn take_over(mut pmus: PerType<BuiltinPmu>) -> Result<KBox<Predecesso
     let count = pmus.len();
     for _ in 0..TRIES {
         // Check first: during an attempt that fails, opening events fails.
-        if !pmus.iter().any(is_used) {
+        if !pmus.iter().any(BuiltinPmu::is_used) {
             pmus = match pmus.take_all(BuiltinPmu::unregister, UnregisteredPmu::register_again) {
                 Ok(taken) => return Ok(place.write(Predecessors(taken))),
                 Err((pmus, _)) => pmus,
@@ -237,7 +238,7 @@ pub(super) fn take_over(mut pmus: PerType<BuiltinPmu>) -> Result<KBox<Predecesso
 #[inline(never)]
 pub(super) fn check_unused(pmus: &PerType<BuiltinPmu>) -> Result {
     for _ in 0..TRIES {
-        if !pmus.iter().any(is_used) {
+        if !pmus.iter().any(BuiltinPmu::is_used) {
             return Ok(());
         }
         fsleep(PAUSE);
@@ -246,20 +247,16 @@ pub(super) fn check_unused(pmus: &PerType<BuiltinPmu>) -> Result {
     Err(EBUSY)
 }
 
-// A separate function, like the next one: the list of users needs stack.
-#[inline(never)]
-fn is_used(pmu: &BuiltinPmu) -> bool {
-    !pmu.users().are_none()
-}
-
-/// Logs the users of the first of `pmus` that is in use. If none is in use any more, the last
-/// attempt was too early: an event had just been closed.
+/// Logs the users of all `pmus`. If there are none any more, the last attempt was too early: an
+/// event had just been closed.
+// A separate function: the list of users needs stack.
 #[cold]
 #[inline(never)]
 fn log_in_use(pmus: &PerType<BuiltinPmu>) {
-    if let Some(pmu) = pmus.iter().find(|pmu| is_used(pmu)).or(pmus.get(0)) {
-        let users = pmu.users();
-        let users = Named(&users);
-        pr_err!("the built-in driver's PMU is in use:{users} nothing has changed\n");
+    let mut users = Users::default();
+    for pmu in pmus.iter() {
+        pmu.add_users(&mut users);
     }
+    let users = Named(&users);
+    pr_err!("the built-in driver's PMU is in use:{users} nothing has changed\n");
 }

@@ -155,10 +155,19 @@ impl BuiltinPmu {
         }
     }
 
-    /// Returns the users that have events open on the PMU. Process context.
-    pub fn users(&self) -> Users {
+    /// Returns whether events are open on the PMU. Process context.
+    // Not inlined: the list of users needs stack.
+    #[inline(never)]
+    pub fn is_used(&self) -> bool {
+        let mut users = Users::default();
+        self.add_users(&mut users);
+        !users.are_none()
+    }
+
+    /// Adds the users that have events open on the PMU to `users`. Process context.
+    pub fn add_users(&self, users: &mut Users) {
         // SAFETY: The PMU is never freed, and was registered.
-        unsafe { Users::of(self.0.as_ptr()) }
+        unsafe { users.add_of(self.0.as_ptr()) };
     }
 }
 

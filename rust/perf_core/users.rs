@@ -130,7 +130,7 @@ impl fmt::Display for User {
     }
 }
 
-/// The users of a PMU.
+/// The users of one or several PMUs.
 #[derive(Clone, Copy, Default)]
 pub struct Users {
     /// The first users that were found, and the number of events of each.
@@ -147,6 +147,17 @@ impl Users {
     /// `pmu` must be valid and have been registered.
     pub(super) unsafe fn of(pmu: *mut bindings::pmu) -> Self {
         let mut users = Self::default();
+        // SAFETY: By this function's requirements.
+        unsafe { users.add_of(pmu) };
+        users
+    }
+
+    /// Adds the users of `pmu`. Process context.
+    ///
+    /// # Safety
+    ///
+    /// As [`of`](Self::of).
+    pub(super) unsafe fn add_of(&mut self, pmu: *mut bindings::pmu) {
         // SAFETY: By this function's requirements; registering initialises the lock.
         let lock = unsafe { &raw mut (*pmu).events_lock };
         // SAFETY: By this function's requirements the PMU was registered, which initialised the
@@ -159,13 +170,12 @@ impl Users {
             let mut node = (*head).next;
             while node != head {
                 let event = kernel::container_of!(node, bindings::perf_event, pmu_list);
-                users.add(User::of_event(event));
+                self.add(User::of_event(event));
                 node = (*node).next;
             }
         }
         // SAFETY: The lock was taken above.
         unsafe { kernel::bindings::spin_unlock(lock.cast()) };
-        users
     }
 
     /// Counts an event of `user`.
