@@ -202,8 +202,10 @@ impl Machine {
 
     /// Offers the PMUs to users, and replaces the `predecessors`.
     ///
-    /// Fails as [`perf_core::Registration::new`] does, or with `ENOMEM`; then no PMU is offered.
-    /// Process context.
+    /// Fails as [`perf_core::Registration::new`] does, or with `ENOMEM`; then no PMU is offered. If
+    /// another PMU has got the type of one of the predecessors since these were unregistered, this
+    /// fails with `EBUSY`, and a line in the log: the kernel does not reserve types. Process
+    /// context.
     #[inline(never)]
     pub(crate) fn offer(&self, predecessors: &Predecessors) -> Result<KBox<Offered>> {
         let offered = KBox::new_uninit(GFP_KERNEL)?;
@@ -220,6 +222,7 @@ impl Machine {
                 predecessor.follow(pmu);
             }
             perf_core::Registration::new(pmu, name, event_type)
+                .inspect_err(|error| log_not_registered(*error, name, event_type))
         })?;
         Ok(offered.write(Offered {
             _registrations,
@@ -256,6 +259,16 @@ impl Machine {
         for pmu in self.pmus() {
             announce::announce(pmu, predecessor);
         }
+    }
+}
+
+/// Logs why the PMU `name` could not be registered, if that is because another PMU has its event
+/// type. The built-in driver's PMU then gets a new type, with which rpmu can be loaded.
+#[cold]
+#[inline(never)]
+fn log_not_registered(error: Error, name: &CStr, event_type: Option<u32>) {
+    if let (true, Some(event_type)) = (error == EBUSY, event_type) {
+        pr_err!("another PMU has taken the event type {event_type} of {name:?}; load rpmu again\n");
     }
 }
 

@@ -202,22 +202,39 @@ impl UnregisteredPmu {
         registered.ok().map(|()| BuiltinPmu(pmu))
     }
 
-    /// Registers the PMU again. Logs a failure.
+    /// Registers the PMU again. Logs a failure, and if the PMU has got another event type than
+    /// before.
     fn register(&self) -> Result {
         let pmu = self.0 .0.as_ptr();
+        let before = self.event_type();
         // SAFETY: The PMU is not registered, so nothing else uses it. Unregistering has freed the
         // objects behind the first two pointers and left these dangling, and registering would
-        // reuse a device that is not null. Name and type are unchanged: `find()` has found the PMU
-        // by its type.
+        // reuse a device that is not null. Name and type are unchanged. If another PMU has got the
+        // type meanwhile, the kernel only warns, and takes the next type that is free.
         let ret = unsafe {
             (*pmu).dev = ptr::null_mut();
             (*pmu).cpu_pmu_context = ptr::null_mut();
             bindings::perf_pmu_register(pmu, (*pmu).name, (*pmu).type_)
         };
-        to_result(ret).inspect_err(|e| {
-            let name = self.name();
-            pr_err!("cannot register the built-in driver's PMU {name:?} again: {e:?}\n");
-        })
+        self.check_registered(to_result(ret), before)
+    }
+
+    /// Logs if registering has failed, as `result` tells, or has not got the type `before`.
+    // A separate function: messages need stack, which must be free while the perf core is called.
+    #[inline(never)]
+    fn check_registered(&self, result: Result, before: u32) -> Result {
+        let (name, now) = (self.name(), self.event_type());
+        match result {
+            Err(e) => {
+                pr_err!("cannot register the built-in driver's PMU {name:?} again: {e:?}\n");
+            }
+            Ok(()) if now != before => pr_warn!(
+                "the built-in driver's PMU {name:?} now has the event type {now}: another PMU has its \
+                 type {before}\n"
+            ),
+            Ok(()) => {}
+        }
+        result
     }
 
     /// Makes `pmu`, which is not registered yet, call this PMU's `pmu_enable` each time after the

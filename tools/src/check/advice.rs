@@ -36,6 +36,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("drives the PMU; unload it first", "Another module has replaced the built-in driver."),
     ("is reserved by another module", "Another module uses a counter. Unload other profilers, such as VTune's or oprofile."),
     ("another module had reserved counters", "Another module used a counter for a moment: run rpmu-check again."),
+    ("has taken the event type", "Another module registered a PMU at the same moment. Try again."),
     ("not this machine's core PMU", "The kernel drives the PMU in a way that rpmu does not expect on this processor. The report says which one it is."),
     ("the built-in driver has no PMU", "The kernel drives the PMU in a way that rpmu does not expect on this processor. The report says which one it is."),
     ("a type of core has no CPU online", "rpmu has to see each type of this processor's cores. Bring all CPUs online: echo 1 >/sys/devices/system/cpu/cpuN/online."),
