@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := module
 export KDIR FLAVOUR KERNEL ACCEL MIRROR RPMU_CACHE JOBS GDB INSTALL_MOD_PATH INSTALL_MOD_DIR INSTALL_MOD_STRIP
 
-.PHONY: module modules_install probe deb deb-test demo test miri plan check-programs rpmu-check-test plan-events plan-test vpmu-package vpmu-test vpmu-speed accept parity fair bench stress check configs inserted guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
+.PHONY: module modules_install probe deb deb-test demo test miri plan check-programs rpmu-check-test plan-events plan-test vpmu-package vpmu-test vpmu-speed hybrid-test accept parity fair bench stress check configs inserted guest toolroot kernel qemu vpmu image rust-analyzer refresh clean clean-cache help
 
 module:
 	@scripts/module --install
@@ -45,6 +45,9 @@ plan-events:
 
 plan-test:
 	@scripts/plan-test $(or $(N),9) $(or $(SEED),1) $(or $(MODELS),HSW,SKL,ICL) $(DRIVERS)
+
+hybrid-test:
+	@selftests/hybrid/hybrid.sh $(PARTS)
 
 # Runs all parts, even if one fails.
 vpmu-test:
@@ -125,6 +128,7 @@ help:
 	@echo "                    both drivers on what hypervisors give their guests"
 	@echo "make vpmu-package   pack the emulated PMU for tests of other PMU code (Documentation/emulated-pmu.md)"
 	@echo "make vpmu-speed     measure the cost of the emulated PMU: QEMU's CPU time with it and without"
+	@echo "make hybrid-test    test rpmu on an Alder Lake with two types of cores; PARTS='takeover late' for a part"
 	@echo "make accept         run the reference cases on every CPU model, both drivers side by side;"
 	@echo "                    MODELS=HSW,SKL CASES=1,5 DRIVERS=built-in,mainline,rpmu for a part"
 	@echo "make fair           compare the shares of COUNT=300 random lists of events with fair shares, in rpmu-plan's"
