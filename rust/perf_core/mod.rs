@@ -54,8 +54,10 @@ pub use pmu::{
 };
 pub use resched::bind_perf_pmu_resched;
 pub use scheduling::IntervalEnd;
+pub use time::clock;
 pub use turn::EndCost;
 pub use users::{
+    User,
     UserKind,
     Users, //
 };

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Returns the perf core's clock (`perf_clock()`), in nanoseconds.
-pub(super) fn clock() -> u64 {
+pub fn clock() -> u64 {
     // SAFETY: The function can be called in any context.
     unsafe { bindings::local_clock() }
 }
@@ -49,7 +49,7 @@ impl<T: InternalOperations> Event<T> {
     /// Returns the nanoseconds that the event has spent on counters until now. In an NMI that has
     /// interrupted the perf core's update of this time, the latest part may be counted twice.
     ///
-    /// On the event's CPU, in any context.
+    /// On the event's CPU, in any context; for an inactive event, with its context locked.
     pub fn time_on_counters(&self) -> u64 {
         // SAFETY: The event is valid, and on this CPU, so its context is locked, or interrupts are
         // off: the perf core changes the times of an active event on its CPU only.

@@ -5,7 +5,11 @@
 use super::InternalOperations;
 use crate::{
     bindings,
-    perf::Pmu, //
+    perf::{
+        Event,
+        OnCpu,
+        Pmu, //
+    },
 };
 use core::{
     ffi::CStr,
@@ -77,11 +81,22 @@ pub struct User {
 }
 
 impl User {
+    /// Returns the kind of the user.
+    pub const fn kind(&self) -> UserKind {
+        self.kind
+    }
+
+    /// Returns whether the user is a task that has ended.
+    pub const fn has_ended(&self) -> bool {
+        matches!(self.kind, UserKind::Task) && self.pid == 0
+    }
+
     /// Returns the user that has opened `event`, or the event's parent if it is inherited.
     ///
     /// # Safety
     ///
-    /// `event` must be in its PMU's list, whose lock must be held.
+    /// `event` must be in its PMU's list, whose lock must be held, or in a context from which it is
+    /// not removed meanwhile.
     unsafe fn of_event(event: *mut bindings::perf_event) -> Self {
         // SAFETY: By this function's requirements.
         let parent = unsafe { (*event).parent };
@@ -209,6 +224,17 @@ impl Users {
     pub fn named(&self, kind: UserKind) -> impl Iterator<Item = &(User, u32)> {
         let named = self.named.iter().flatten();
         named.filter(move |(user, _)| user.kind == kind)
+    }
+}
+
+impl<T: InternalOperations> OnCpu<'_, T> {
+    /// Returns the user that has opened the event, or the event's parent if it is inherited. The
+    /// event must be on this CPU, or in a context that is locked.
+    pub fn user_of(&self, event: &Event<T>) -> User {
+        // SAFETY: The perf core removes an event from its context with the context locked, and an
+        // event that is on a CPU only there, with interrupts off (`event_function_call()`,
+        // kernel/events/core.c).
+        unsafe { User::of_event(event.as_raw()) }
     }
 }
 

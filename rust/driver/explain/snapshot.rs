@@ -7,9 +7,12 @@
 //! perf core, since no failure is recorded for those that wait for their turn. Events for control
 //! groups are not shown while they wait.
 
-use super::failures::{
-    self,
-    Failure, //
+use super::{
+    failures::{
+        self,
+        Failure, //
+    },
+    users::Opener, //
 };
 use crate::{
     driver::{
@@ -42,7 +45,12 @@ use crate::{
     },
     perf::{
         Event,
-        EventId, //
+        EventId,
+        OnCpu, //
+    },
+    perf_core::{
+        clock,
+        User, //
     },
 };
 use kernel::{
@@ -70,13 +78,17 @@ struct Shown {
     config1: u64,
     pinned: bool,
     sampled: bool,
+    /// The time that the event has counted so far, in milliseconds.
+    counted: u64,
+    /// The user that has opened the event.
+    user: User,
     /// The task that the event counts, unless it counts a CPU.
     task: Option<Caller>,
 }
 
 impl Shown {
-    /// Describes `event`, which is on this CPU or waits there.
-    fn new(event: &Event<Driver>, group: u64) -> Self {
+    /// Describes `event`, which is on this CPU, or waits there in a context that is locked.
+    fn new(cx: &OnCpu<'_, Driver>, event: &Event<Driver>, group: u64) -> Self {
         let (event_type, config) = event.attr_config();
         Self {
             number: event.number(),
@@ -86,11 +98,14 @@ impl Shown {
             config1: event.attr_config1(),
             pinned: event.is_pinned(),
             sampled: event.is_sampling(),
+            counted: event.time_on_counters() / 1_000_000,
+            user: cx.user_of(event),
             task: event.is_of_task().then(Caller::current),
         }
     }
 
     fn fmt_task(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, " opened_by={}", Opener(&self.user))?;
         match self.task {
             Some(task) => write!(f, " task={task}"),
             None => f.write_str(" task=none, all of the CPU"),
@@ -145,8 +160,6 @@ struct WaitingEvent {
     /// Set if the event waits for its turn in the rotation.
     waits_for_its_turn: bool,
     demand: Demand,
-    /// The time for which the event has counted so far, in milliseconds.
-    counted: u64,
 }
 
 /// The events on the counters of a CPU, and the waiting events.
@@ -159,6 +172,8 @@ pub(in crate::driver) struct Snapshot {
     waiting: [Option<WaitingEvent>; WAITING],
     /// The number of further waiting events.
     more: usize,
+    /// The perf core's clock on this CPU, in milliseconds.
+    at: u64,
     failures: [Option<Failure>; failures::KEPT],
     /// The counters that no event may use, see `Tfa::closed()`.
     closed: CounterMask,
@@ -178,6 +193,7 @@ impl Snapshot {
                 more_riders: 0,
                 waiting <- pin_init::init_array_from_fn(|_| None),
                 more: 0,
+                at: 0,
                 failures <- pin_init::init_array_from_fn(|_| None),
                 closed: pmu.ops().left_to_tsx(),
                 takes_turns: pmu.ops().common.orders_groups,
@@ -203,11 +219,12 @@ impl Snapshot {
                 .map(|(counter, event)| Holder {
                     counter,
                     entry: *entry,
-                    event: Shown::new(event, cx.group_of(event)),
+                    event: Shown::new(&cx, event, cx.group_of(event)),
                     stays: cx.is_of_pinned_group(event),
                     age: event.data().last_place.since().age(),
                 });
         }
+        self.at = clock() / 1_000_000;
         let mut slots = self.riders.iter_mut();
         for id in own.riders.all() {
             let event = |id| EventId::from_index(id).and_then(|id| cx.event(id));
@@ -222,7 +239,7 @@ impl Snapshot {
                 Some(slot) => {
                     *slot = Some(Rider {
                         counter,
-                        event: Shown::new(rider, cx.group_of(rider)),
+                        event: Shown::new(&cx, rider, cx.group_of(rider)),
                         head: head.number(),
                         stays: cx.is_of_pinned_group(rider),
                     });
@@ -234,11 +251,10 @@ impl Snapshot {
         cx.for_each_inactive(|event, group| match slots.next() {
             Some(slot) => {
                 *slot = Some(WaitingEvent {
-                    event: Shown::new(event, group.number),
+                    event: Shown::new(&cx, event, group.number),
                     is_error: group.is_error,
                     waits_for_its_turn: event.data().turn.waits(),
                     demand: event.data().demand,
-                    counted: event.time_running() / 1_000_000,
                 });
             }
             None => self.more = self.more.saturating_add(1),
@@ -251,11 +267,12 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<6} {} may={} for_ms={}",
+            "{:<6} {} may={} for_ms={} counted_ms={}",
             self.counter,
             self.event,
             Listed(self.entry.constraint.counters),
             self.age,
+            self.event.counted,
         )?;
         if self.entry.constraint.corrupting {
             f.write_str(" corrupting")?;
@@ -275,8 +292,8 @@ impl fmt::Display for Rider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<6} {} rides_on={}",
-            self.counter, self.event, self.head
+            "{:<6} {} rides_on={} counted_ms={}",
+            self.counter, self.event, self.head, self.event.counted
         )?;
         if self.event.pinned {
             f.write_str(" pinned")?;
@@ -386,8 +403,12 @@ impl Snapshot {
         found.map_or(Ok(()), |it| write!(f, "{it}"))
     }
 
-    /// Writes a failure and its reason.
-    fn fmt_failure(failure: &Failure, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes a failure and its reason, and what is known of the event if it still waits.
+    fn fmt_failure(
+        failure: &Failure,
+        waiting: Option<&WaitingEvent>,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
         let (event_type, config) = failure.attr_config;
         write!(
             f,
@@ -398,6 +419,10 @@ impl Snapshot {
             failure.times,
             failure.when.age(),
         )?;
+        if let Some(WaitingEvent { event, .. }) = waiting {
+            let (counted, opener) = (event.counted, Opener(&event.user));
+            write!(f, " counted_ms={counted} opened_by={opener}")?;
+        }
         match failure.task {
             Some(task) => write!(f, " task={task}")?,
             None => f.write_str(" task=none, all of the CPU")?,
@@ -414,7 +439,7 @@ impl Snapshot {
         let waits_for_turn = first.waits_for_its_turn && !first.is_error;
         if !waits_for_turn {
             if let Some(failure) = self.failures.iter().flatten().find(is_known) {
-                Self::fmt_failure(failure, f)?;
+                Self::fmt_failure(failure, Some(first), f)?;
                 let wanted = failure.reason.explanation.counters();
                 self.fmt_holders(wanted, None, "; ", f)?;
                 return f.write_str("\n");
@@ -426,7 +451,7 @@ impl Snapshot {
             if first.is_error { "error" } else { "waits" },
             first.event,
             members.clone().count(),
-            first.counted,
+            first.event.counted,
         )?;
         first.event.fmt_task(f)?;
         if first.is_error {
@@ -450,7 +475,8 @@ impl Snapshot {
 
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("# counter, event, the counters that it may use, since when, task\n")?;
+        writeln!(f, "# at_ms={} on this CPU's clock", self.at)?;
+        f.write_str("# counter, event, the counters that it may use, since when, opener, task\n")?;
         for holder in self.holders() {
             fmt::Display::fmt(holder, f)?;
             for rider in self.riders_of(holder) {
@@ -472,7 +498,11 @@ impl fmt::Display for Snapshot {
             if first.is_some_and(|first| first.event.number == waiting.event.number) {
                 self.fmt_group(waiting, f)?;
             } else {
-                writeln!(f, "member {}", waiting.event)?;
+                writeln!(
+                    f,
+                    "member {} counted_ms={}",
+                    waiting.event, waiting.event.counted
+                )?;
             }
         }
         if self.more != 0 {
@@ -486,7 +516,7 @@ impl fmt::Display for Snapshot {
                 || self.riders().any(|it| it.event.number == number);
             let waits = self.waiting().any(|it| it.event.number == number);
             if !is_placed && !waits {
-                Self::fmt_failure(failure, f)?;
+                Self::fmt_failure(failure, None, f)?;
                 f.write_str("\n")?;
             }
         }

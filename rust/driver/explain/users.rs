@@ -8,11 +8,15 @@ use crate::{
     kern::module,
     perf::Operations,
     perf_core::{
+        User,
         UserKind,
         Users, //
     },
 };
-use kernel::fmt;
+use kernel::fmt::{
+    self,
+    Write as _, //
+};
 
 /// The kinds of users, with their names and the way to close their events.
 const KINDS: [(UserKind, &str, &str); 4] = [
@@ -52,6 +56,31 @@ impl fmt::Display for Named<'_> {
             write!(f, " ({cure});")?;
         }
         Ok(())
+    }
+}
+
+/// Names the user that has opened an event. A task's name has `?` for each blank, so that none
+/// looks like a part of the line that follows.
+pub(super) struct Opener<'a>(pub(super) &'a User);
+
+impl core::fmt::Display for Opener<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0.kind() {
+            UserKind::Watchdog => f.write_str("the NMI watchdog"),
+            UserKind::Task if !self.0.has_ended() => write!(NoBlanks(f), "{}", self.0),
+            _ => core::fmt::Display::fmt(self.0, f),
+        }
+    }
+}
+
+/// Writes `?` for each blank.
+struct NoBlanks<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for NoBlanks<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let letters = text.chars();
+        let mut letters = letters.map(|it| if it == ' ' { '?' } else { it });
+        letters.try_for_each(|it| self.0.write_char(it))
     }
 }
 
