@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The library behind `rpmu-plan`, which predicts multiplexing, and `rpmu-check`, which tries rpmu
-//! on a real machine.
+//! The library behind `rpmu-plan`, which predicts multiplexing, `rpmu-top`, which shows it live, and
+//! `rpmu-check`, which tries rpmu on a real machine.
 //!
 //! ```text
 //!  syntax ─► names, regroup ─► open ─► simulate ─► plan ─► explain, changes, split ─► text, json, svg, html
 //!              │               │         │
 //!             data           machine   rust/logic: the driver's own decisions
 //!
-//!  live: the events of a running rpmu, and a plan for them
+//!  schedule ─► live: the events of a running rpmu, and a plan for them
+//!        └───► top: who has the counters now
 //!
 //!  check: the checks of rpmu-check, and its report
 //! ```
@@ -30,6 +31,7 @@ pub mod open;
 pub mod plan;
 pub mod regroup;
 pub mod report;
+pub mod schedule;
 pub mod sharing;
 pub mod simulate;
 pub mod split;
@@ -37,6 +39,8 @@ pub mod svg;
 pub mod syntax;
 pub mod terms;
 pub mod text;
+pub mod time;
+pub mod top;
 
 // The driver uses items that this crate does not use.
 #[allow(dead_code)]

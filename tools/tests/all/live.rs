@@ -175,6 +175,29 @@ fn the_other_thread_counts_as_well() {
     assert!(changes.contains("on the core's other thread"), "{changes}");
 }
 
+/// A task may have any name.
+#[test]
+fn names_of_tasks_are_no_fields() {
+    let schedule = "\
+# at_ms=7 on this CPU's clock
+PMC0   type=4 config=0xc4 id=5 may=PMC0 for_ms=1 counted_ms=3 opened_by=pinned?id=6[12] task=9 pinned
+PMC1   type=4 config=0xc5 id=6 may=PMC1 for_ms=1 counted_ms=3 opened_by=the NMI watchdog task=none, all of the CPU
+";
+    let files = Files::new(
+        "live-names",
+        &[CPUINFO_FILE, (SIBLINGS, "0\n"), (SCHEDULE_0, schedule)],
+    );
+    let (_, out, _) = files.said(&["--json"]);
+    let live: Value = serde_json::from_str(&out).unwrap();
+    let events = &live["cpus"][0]["events"];
+    assert_eq!(events[0]["pinned"], false);
+    assert_eq!(events[0]["id"], 5);
+    assert_eq!(events[0]["opened_by"], "pinned?id=6[12]");
+    assert_eq!(events[0]["task"], "9 pinned");
+    assert_eq!(events[1]["opened_by"], "the NMI watchdog");
+    assert_eq!(events[1]["task"], Value::Null);
+}
+
 #[test]
 fn nothing_to_see() {
     let idle = "# counter, event\n# waiting groups\n# the last\n";

@@ -13,3 +13,4 @@ mod shares;
 mod sharing;
 mod speed;
 mod split;
+mod top;
