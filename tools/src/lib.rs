@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The library behind `rpmu-plan`, which predicts multiplexing, `rpmu-top`, which shows it live, and
-//! `rpmu-check`, which tries rpmu on a real machine.
+//! The library behind `rpmu-plan`, which predicts multiplexing, `rpmu-top`, which shows it live,
+//! and `rpmu-check`, which tries rpmu on a real machine.
 //!
 //! ```text
 //!  syntax ─► names, regroup ─► open ─► simulate ─► plan ─► explain, changes, split ─► text, json, svg, html

@@ -101,7 +101,8 @@ fn wanted(events: &[ScheduledEvent]) -> Vec<Wanted> {
     leaders.sort_unstable();
     leaders.dedup_by_key(|(_, group)| *group);
     let group = |(_, group): &(bool, u64)| {
-        let mut members: Vec<&ScheduledEvent> = events.iter().filter(|it| it.group == *group).collect();
+        let mut members: Vec<&ScheduledEvent> =
+            events.iter().filter(|it| it.group == *group).collect();
         members.sort_unstable_by_key(|event| event.id);
         let events: Vec<WantedEvent> = members
             .iter()

@@ -54,8 +54,8 @@ pub struct ScheduledEvent {
     pub name: String,
     /// Set if it is pinned.
     pub pinned: bool,
-    /// Name and PID of the task that has opened it, or the part of the kernel; `None` from a version
-    /// that does not tell.
+    /// Name and PID of the task that has opened it, or the part of the kernel; `None` from a
+    /// version that does not tell.
     pub opened_by: Option<String>,
     /// PID and name of the task that it counts; `None` for an event that counts the whole CPU.
     pub task: Option<String>,
@@ -226,6 +226,15 @@ impl Files<'_> {
         Ok(Some(parse(cpu, &text, names)))
     }
 
+    /// Reads one of rpmu's files about the whole machine: `refusals`, `breaker` or `users`.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub fn of_machine(&self, name: &str) -> Result<String, String> {
+        self.text(&format!("{SCHEDULES}/{name}"))
+    }
+
     /// Copies the files that this module reads to `copy`, so that they can be read from there.
     ///
     /// # Errors
@@ -245,6 +254,8 @@ impl Files<'_> {
             format!("{CPU_PMU}/perf_event_mux_interval_ms"),
             format!("{PARAMETERS}/policy"),
             format!("{PARAMETERS}/share"),
+            format!("{SCHEDULES}/refusals"),
+            format!("{SCHEDULES}/breaker"),
         ];
         for cpu in self.cpus()? {
             let name = format!("{SCHEDULES}/cpu{cpu}/schedule");

@@ -29,8 +29,14 @@ use ratatui::Frame;
 
 /// The keys, and what they do.
 const KEYS: &[(&str, &str)] = &[
-    ("arrows, j k", "select an event; the lines below describe it"),
-    ("PgUp PgDn g G", "move by pages, to the first and to the last event"),
+    (
+        "arrows, j k",
+        "select an event; the lines below describe it",
+    ),
+    (
+        "PgUp PgDn g G",
+        "move by pages, to the first and to the last event",
+    ),
     ("s", "sort by CPU, share, event, opener, task"),
     ("w", "show only events that wait"),
     ("/", "show only events with a text"),
@@ -64,7 +70,11 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
         put(frame, "reading".to_owned(), Style::new());
         return;
     };
-    put(frame, facts.head(), Style::new().add_modifier(Modifier::BOLD));
+    put(
+        frame,
+        facts.head(),
+        Style::new().add_modifier(Modifier::BOLD),
+    );
     if screen.help {
         put(frame, String::new(), Style::new());
         for (keys, meaning) in KEYS {
@@ -157,7 +167,9 @@ fn cpu_cell(cpu: &CpuFacts, ascii: bool) -> String {
     let mut cell = format!("CPU {:<3}", cpu.cpu);
     let mut kind = "";
     for counter in &cpu.counters {
-        let this = counter.name.trim_end_matches(|it: char| it.is_ascii_digit());
+        let this = counter
+            .name
+            .trim_end_matches(|it: char| it.is_ascii_digit());
         if this != kind {
             cell += " ";
             cell += this;
@@ -264,7 +276,15 @@ impl Columns {
     }
 
     fn head(&self, screen: &Screen) -> String {
-        let cells = ["CPU", "COUNTER", "SHARE", "", "EVENT", "OPENED BY", "COUNTS"];
+        let cells = [
+            "CPU",
+            "COUNTER",
+            "SHARE",
+            "",
+            "EVENT",
+            "OPENED BY",
+            "COUNTS",
+        ];
         let line = self.line(cells, screen.ascii);
         match self.why {
             0 => line,
@@ -275,7 +295,9 @@ impl Columns {
     fn row(&self, it: &EventFacts, ascii: bool) -> String {
         let full = if ascii { "#" } else { "█" };
         // CAST: the share is at most 1, and the width small.
-        let length = it.share.map_or(0, |share| (share * self.bar as f64).round() as usize);
+        let length = it
+            .share
+            .map_or(0, |share| (share * self.bar as f64).round() as usize);
         let cells = [
             &it.cpu.to_string(),
             it.place(),

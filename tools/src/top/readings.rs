@@ -2,6 +2,7 @@
 
 //! Readings of rpmu's files, from the running kernel or from a recording.
 
+use super::metrics::Health;
 use crate::machine::Machine;
 use crate::schedule::{
     Files,
@@ -95,12 +96,20 @@ impl Source {
         ["policy", "share"].iter().filter_map(name).collect()
     }
 
+    /// Reads what else rpmu's files say.
+    pub fn health(&self) -> Health {
+        let files = Files { root: self.root() };
+        // An older version may lack one.
+        let text = |name| files.of_machine(name).unwrap_or_default();
+        Health::parse(&text("refusals"), &text("breaker"))
+    }
+
     /// Takes the next reading.
     ///
     /// # Errors
     ///
     /// If rpmu is no longer loaded, or if a file cannot be read or copied.
-    pub fn next(&mut self) -> Result<Reading, String> {
+    pub fn take(&mut self) -> Result<Reading, String> {
         if let Some(directory) = &self.record {
             // Numbers of the same width sort in the order of time.
             let copy = directory.join(format!("{:06}", self.taken));

@@ -66,7 +66,11 @@ impl Recording {
         let it = Self::new(name);
         it.write("000000", "proc/cpuinfo", CPUINFO);
         for (reading, at) in [("000000", 1000), ("000001", 2000)] {
-            it.write(reading, "sys/kernel/debug/rpmu/cpu0/schedule", &schedule(at));
+            it.write(
+                reading,
+                "sys/kernel/debug/rpmu/cpu0/schedule",
+                &schedule(at),
+            );
             it.write(reading, "sys/module/rpmu/parameters/policy", "rpmu\n");
         }
         it
@@ -94,9 +98,9 @@ impl Recording {
     /// Returns the facts of the two readings.
     fn facts(&self) -> Facts {
         let mut source = Source::new(&self.0).unwrap();
-        let first = source.next().unwrap();
+        let first = source.take().unwrap();
         let parameters = source.parameters();
-        let second = source.next().unwrap();
+        let second = source.take().unwrap();
         Facts::new(source.machine(), parameters, Some(&first), &second)
     }
 }
@@ -135,7 +139,8 @@ fn the_facts_are_told() {
     assert_eq!(event(115)["state"], "waits");
     assert_eq!(event(116)["opened_by"], "perf[190]");
     assert_eq!(event(116)["task"], "191 sleep");
-    let why = "waits for its turn behind PMC2: l1d_pend_miss.pending with riders l1d_pend_miss.pending";
+    let why =
+        "waits for its turn behind PMC2: l1d_pend_miss.pending with riders l1d_pend_miss.pending";
     assert_eq!(event(116)["why"], why);
     assert_eq!(event(117)["state"], "error");
 }
@@ -160,13 +165,56 @@ fn a_table_is_printed() {
     // Failures of tasks that have ended are omitted.
     assert!(!out.contains("r777"), "{out}");
     let (_, out, _) = recording.said(&["--once", "--filter", "AGENT"]);
-    assert!(out.contains("agent[77]") && !out.contains("perf[190]"), "{out}");
+    assert!(
+        out.contains("agent[77]") && !out.contains("perf[190]"),
+        "{out}"
+    );
     let (_, out, _) = recording.said(&["--once", "--cpu", "1"]);
     assert!(out.contains("No event matches the filter."), "{out}");
     let (_, out, _) = recording.said(&["--once", "--waiting", "--sort", "event"]);
     let lines: Vec<&str> = out.lines().filter(|it| it.starts_with("   0 ")).collect();
     assert_eq!(lines.len(), 3, "{out}");
     assert!(lines[0].contains("br_inst_retired"), "{out}");
+}
+
+#[test]
+fn metrics_are_printed() {
+    let recording = Recording::of_one_cpu("top-metrics");
+    let debugfs = "sys/kernel/debug/rpmu";
+    let refusals = "\
+# refused perf_event_open() calls, newest first, at most 64
+# seconds ago, pid, command, errno, event: reason
+     0.020 191 perf EINVAL type=raw config=0xc4 cpu=any group=2: 3 counters
+    59.900 191 perf EINVAL type=raw config=0xc4 cpu=any group=2: 3 counters
+    12.000 7 a EBUSY type=raw config=0xc4 cpu=any group=2: another
+    60.100 191 perf EINVAL type=raw config=0xc4 cpu=any group=2: 3 counters
+";
+    recording.write("000001", &format!("{debugfs}/refusals"), refusals);
+    recording.write("000001", &format!("{debugfs}/breaker"), "# the PMU works\n");
+    let (status, out, err) = recording.said(&["--metrics"]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    for line in [
+        "rpmu_loaded 1",
+        "rpmu_given_up 0",
+        "rpmu_counters{cpu=\"0\"} 11",
+        "rpmu_counters_used{cpu=\"0\"} 2",
+        "rpmu_events{cpu=\"0\",state=\"counts\"} 2",
+        "rpmu_events{cpu=\"0\",state=\"rides\"} 1",
+        "rpmu_events{cpu=\"0\",state=\"waits\"} 2",
+        "rpmu_events{cpu=\"0\",state=\"error\"} 1",
+        "rpmu_event_share_min_ratio{cpu=\"0\"} 0",
+        "rpmu_waiting_events{reason=\"turn\"} 2",
+        "rpmu_waiting_events{reason=\"error\"} 1",
+        "rpmu_waiting_events{reason=\"register\"} 0",
+        "rpmu_recent_refusals{errno=\"EBUSY\"} 1",
+        "rpmu_recent_refusals{errno=\"EINVAL\"} 2",
+    ] {
+        assert!(out.lines().any(|it| it == line), "{line}: {out}");
+    }
+    let given_up = "# given up because of CPU 0: an NMI storm\n";
+    recording.write("000001", &format!("{debugfs}/breaker"), given_up);
+    let (_, out, _) = recording.said(&["--metrics"]);
+    assert!(out.contains("rpmu_given_up 1\n"), "{out}");
 }
 
 #[test]
@@ -185,10 +233,7 @@ fn mistakes_are_explained() {
 /// A recording can be recorded again.
 #[test]
 fn readings_are_kept() {
-    let (from, to) = (
-        Recording::of_one_cpu("top-from"),
-        Recording::new("top-to"),
-    );
+    let (from, to) = (Recording::of_one_cpu("top-from"), Recording::new("top-to"));
     let copy = to.0.to_str().unwrap();
     let (status, before, err) = from.said(&["--json", "--record", copy]);
     assert_eq!((status, err.as_str()), (0, ""));
@@ -230,23 +275,41 @@ fn the_screen_shows_it() {
     let mut screen = screen(Recording::of_one_cpu("top-screen").facts());
     let lines = drawn(&mut screen, 80, 24);
     assert_eq!(lines[1], "CPU 0   PMC ..▄..... FIXED .█. 3 wait");
-    assert!(lines[2].starts_with(" CPU COUNTER   SHARE EVENT"), "{}", lines[2]);
-    assert!(lines[3].starts_with("   0 FIXED1    100 % cycles"), "{}", lines[3]);
+    assert!(
+        lines[2].starts_with(" CPU COUNTER   SHARE EVENT"),
+        "{}",
+        lines[2]
+    );
+    assert!(
+        lines[3].starts_with("   0 FIXED1    100 % cycles"),
+        "{}",
+        lines[3]
+    );
     assert!(lines[3].ends_with("all of the CPU"), "{}", lines[3]);
     let described = lines[19..23].join(" ");
-    assert!(described.contains("opened by the NMI watchdog"), "{described}");
+    assert!(
+        described.contains("opened by the NMI watchdog"),
+        "{described}"
+    );
     assert!(lines[23].contains("? help"), "{}", lines[23]);
     // The fourth row waits.
     for _ in 0..3 {
         assert_eq!(screen.key(Key::Down), Action::Draw);
     }
     let described = drawn(&mut screen, 80, 24)[19..23].join(" ");
-    assert!(described.contains("waits for its turn behind PMC2"), "{described}");
+    assert!(
+        described.contains("waits for its turn behind PMC2"),
+        "{described}"
+    );
     // With more room, rows have bars and reasons.
     let lines = drawn(&mut screen, 200, 24);
     assert!(lines[2].contains("WHY NOT"), "{}", lines[2]);
     assert!(lines[3].contains("██████████"), "{}", lines[3]);
-    assert!(lines[6].contains("waits for its turn behind"), "{}", lines[6]);
+    assert!(
+        lines[6].contains("waits for its turn behind"),
+        "{}",
+        lines[6]
+    );
     screen.ascii = true;
     let lines = drawn(&mut screen, 80, 24);
     assert!(lines.iter().all(|line| line.is_ascii()), "{lines:?}");
@@ -309,7 +372,11 @@ fn many(name: &str, cpus: u64, events: u64) -> (Recording, Facts) {
                     _ => format!("waits type=4 config={:#x} id={id} members=1 counted_ms={counted} opened_by=perf[{id}] task=none, all of the CPU: waits for its turn behind PMC0: id=1\n", 0xc0 + event),
                 };
             }
-            recording.write(reading, &format!("sys/kernel/debug/rpmu/cpu{cpu}/schedule"), &text);
+            recording.write(
+                reading,
+                &format!("sys/kernel/debug/rpmu/cpu{cpu}/schedule"),
+                &text,
+            );
         }
     }
     let facts = recording.facts();
@@ -327,9 +394,15 @@ fn many_cpus_and_events_fit() {
         let last = format!("CPU {}", cpus - 1);
         let shown = lines.iter().position(|line| line.contains(&last));
         assert!(shown.is_some_and(|line| line <= 6), "{lines:#?}");
-        let selected = lines.iter().any(|line| line.starts_with(&format!("{:>4} PMC3", cpus - 1)));
+        let selected = lines
+            .iter()
+            .any(|line| line.starts_with(&format!("{:>4} PMC3", cpus - 1)));
         assert!(selected, "{lines:#?}");
-        assert!(lines[23].starts_with(&format!("{0}/{0} ", cpus * 4)), "{}", lines[23]);
+        assert!(
+            lines[23].starts_with(&format!("{0}/{0} ", cpus * 4)),
+            "{}",
+            lines[23]
+        );
     }
     let (_recording, facts) = many("top-many-events", 1, 1000);
     let mut screen = screen(facts);

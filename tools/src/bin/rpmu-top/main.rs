@@ -16,6 +16,7 @@ use clap_complete::{
 };
 use rpmu_plan::time::seconds;
 use rpmu_plan::top::facts::Facts;
+use rpmu_plan::top::metrics::metrics;
 use rpmu_plan::top::readings::Source;
 use rpmu_plan::top::screen::{
     self,
@@ -29,7 +30,10 @@ use std::io::{
     IsTerminal,
     Write, //
 };
-use std::path::PathBuf;
+use std::path::{
+    Path,
+    PathBuf, //
+};
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
@@ -48,13 +52,17 @@ struct Arguments {
     /// Print the state as JSON and end.
     #[arg(long, conflicts_with = "once")]
     json: bool,
+    /// Print metrics for Prometheus and end; without rpmu, print that it is not loaded.
+    #[arg(long, conflicts_with_all = ["once", "json", "cpu", "filter", "waiting", "sort"])]
+    metrics: bool,
     /// The time between readings, such as 500ms; shares are those of this time.
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     interval: f64,
     /// Show only events of this CPU.
     #[arg(short, long, value_name = "CPU")]
     cpu: Option<u32>,
-    /// Show only events with this text in the event, the opener, the task, the counter or the reason.
+    /// Show only events with this text in the event, the opener, the task, the counter or the
+    /// reason.
     #[arg(short, long, value_name = "TEXT", default_value = "")]
     filter: String,
     /// Show only events that wait for a counter.
@@ -135,6 +143,10 @@ fn print(text: &str) {
 }
 
 fn show(arguments: &Arguments) -> Result<(), String> {
+    if arguments.metrics && !is_loaded(&arguments.root) {
+        print(&metrics(None));
+        return Ok(());
+    }
     let mut source = Source::new(&arguments.root)?;
     if let Some(directory) = &arguments.record {
         source.record(directory);
@@ -157,6 +169,11 @@ fn show(arguments: &Arguments) -> Result<(), String> {
         print(&text);
         return Ok(());
     }
+    if arguments.metrics {
+        let facts = facts(&mut source, interval)?;
+        print(&metrics(Some((&facts, &source.health()))));
+        return Ok(());
+    }
     if !stdout().is_terminal() || !stdin().is_terminal() {
         return Err("this is no terminal: print the state with --once or --json".to_owned());
     }
@@ -166,9 +183,15 @@ fn show(arguments: &Arguments) -> Result<(), String> {
     terminal::run(&mut source, screen)
 }
 
+/// Returns whether rpmu is loaded, or was when the files below `root` were copied.
+fn is_loaded(root: &Path) -> bool {
+    // Everybody may look there, unlike into debugfs.
+    root != Path::new("/") || Path::new("/sys/module/rpmu").exists()
+}
+
 /// Returns the facts of two readings with the interval between them; of one if there is only one.
 fn facts(source: &mut Source, interval: Duration) -> Result<Facts, String> {
-    let first = source.next()?;
+    let first = source.take()?;
     if source.is_still() {
         let parameters = source.parameters();
         return Ok(Facts::new(source.machine(), parameters, None, &first));
@@ -177,6 +200,11 @@ fn facts(source: &mut Source, interval: Duration) -> Result<Facts, String> {
         sleep(interval);
     }
     let parameters = source.parameters();
-    let second = source.next()?;
-    Ok(Facts::new(source.machine(), parameters, Some(&first), &second))
+    let second = source.take()?;
+    Ok(Facts::new(
+        source.machine(),
+        parameters,
+        Some(&first),
+        &second,
+    ))
 }

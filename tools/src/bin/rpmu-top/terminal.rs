@@ -67,7 +67,7 @@ fn show(
         if now >= due && !screen.paused {
             let ended = source.is_over() || source.is_still() && before.is_some();
             if !ended {
-                let reading = source.next()?;
+                let reading = source.take()?;
                 let parameters = source.parameters();
                 let facts = Facts::new(source.machine(), parameters, before.as_ref(), &reading);
                 // The first shares come soon.
