@@ -9,7 +9,7 @@
 //!             data           machine   rust/logic: the driver's own decisions
 //!
 //!  schedule ─► live: the events of a running rpmu, and a plan for them
-//!        └───► top: who has the counters now
+//!        └───► top: the events that have the counters now
 //!
 //!  check: the checks of rpmu-check, and its report
 //! ```

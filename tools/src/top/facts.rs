@@ -56,7 +56,7 @@ pub struct CounterFacts {
     pub name: String,
     /// The ID of the event that has it now.
     pub event: Option<u64>,
-    /// That event's share.
+    /// The share of that event.
     pub share: Option<f64>,
 }
 

@@ -12,7 +12,7 @@ use super::facts::{
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What else rpmu's files say.
+/// The state of rpmu besides the schedules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Refusals in the last minute, by errno; the driver remembers the last 64.

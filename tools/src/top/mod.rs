@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What `rpmu-top` shows: who has the counters, who waits, and why.
+//! The facts that `rpmu-top` shows: which events have the counters, which wait, and why.
 //!
 //! ```text
 //!  readings ─► facts ─► table (text), json, metrics

@@ -96,7 +96,7 @@ impl Source {
         ["policy", "share"].iter().filter_map(name).collect()
     }
 
-    /// Reads what else rpmu's files say.
+    /// Reads the state of rpmu besides the schedules.
     pub fn health(&self) -> Health {
         let files = Files { root: self.root() };
         // An older version may lack one.

@@ -34,7 +34,7 @@ pub enum Key {
     Letter(char),
 }
 
-/// What the program has to do after a key.
+/// An action that follows a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Draw the screen.

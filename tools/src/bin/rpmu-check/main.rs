@@ -381,7 +381,7 @@ struct Session<'a> {
     log: Log,
     /// Lines of the kernel's log that look like trouble, of each phase.
     trouble: [Vec<String>; 3],
-    /// Whether rpmu has switched its counters off.
+    /// Set if rpmu has switched its counters off.
     is_off: bool,
 }
 

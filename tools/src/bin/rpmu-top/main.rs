@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rpmu-top`: shows who has the counters of this machine, who waits for one, and why.
+//! `rpmu-top`: shows which events have the counters of this machine, which wait for one, and why.
 
 mod terminal;
 
